@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from tests.builder import TraceBuilder
 from tests.make_samples.cases import PAIR as PAIR_WORKLOAD
 from tests.make_samples.cases import PAIR_DIFFERENCES
 from tests.real import SHARED
+from tests.simulate.faults import FAULTS
+from tests.simulate.more_faults import MORE
 from tests.simulate.pair import BASE, DIFFERENCES, pair
+from tests.simulate.simulate import simulate
+from tests.simulate.workload import MS, US, Model, Ranks, Script, Workload
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from tests.simulate.writers.kineto import write
@@ -391,6 +396,71 @@ def test_each_difference_of_simulated_pairs_has_its_row_and_its_cost(name: str, 
     assert rows[0].op == first
     both = sum(row.candidate_sum_ns for row in rows if row.kernels and row.base_sum_ns)
     assert both >= 0.95 * sum(row.candidate_sum_ns for row in rows if row.kernels)
+
+
+_PROGRAM = Workload(
+    model=Model(layers=2, hidden=1024, sequence=512, batch=4, vocabulary=8192),
+    script=Script(log=200 * US),
+    ranks=Ranks(2),
+    steps=3,
+    seed=11,
+)
+
+
+def _seldom_sent(workload: Workload, _: float) -> Workload:
+    """Gradients of a narrow model are reduced piece by piece, each of which takes its time."""
+    return replace(workload, ranks=replace(workload.ranks, bucket=1 << 16, bandwidth=1e12, extra=300 * US))
+
+
+def _sent_again(workload: Workload, _: float) -> Workload:
+    return replace(workload, ranks=replace(workload.ranks, extra=4_100 * MS))
+
+
+@pytest.mark.parametrize(
+    ("fault", "size", "op", "to_do"),
+    [
+        ("fp32", 2, "aten::mm (backward)", {"to_precision", "to_kernel"}),
+        ("layout_changes", 80, "aten::mm (backward)", {"to_layout"}),
+        ("scalar_kernel", 1500, "aten::embedding (backward)", {"to_cores"}),
+        ("plain_attention", 512, "aten::scaled_dot_product_attention", {"to_fused", "to_split"}),
+        ("loop_optimizer", 2, "aten::_fused_adamw", {"to_fused", "to_split"}),
+        ("host_slow", 8, "dispatch", {"check_host_op", "to_queue"}),
+        ("empty_cache", 2, "dispatch", {"check_dispatch_alloc", "to_in"}),
+        ("small_launches", 40, "dispatch", {"check_dispatch", "to_queue"}),
+        ("item_sync", 4, "untraced", {"check_sync", "to_in"}),
+        ("gc_pause", 8, "untraced", {"check_untraced", "to_before"}),
+        ("pageable_copy", 0.2, "memory_ops", {"check_memory_ops"}),
+        ("slow_loader", 30, "data_loading", {"check_data_loading"}),
+        ("straggler", 2.5, "all_reduce", {"to_wait_for", "to_move"}),
+        ("exposed_comm", 20, "all_reduce", {"to_move"}),
+        ("seldom_sent", 0, "all_reduce", {"to_join"}),
+        ("sent_again", 0, "all_reduce", {"to_resend", "to_move"}),
+    ],
+)
+def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
+    fault: str, size: float, op: str, to_do: set[str], tmp_path: Path
+) -> None:
+    kinds = {name: kind.apply for name, kind in FAULTS.items()} | MORE
+    kinds |= {"seldom_sent": _seldom_sent, "sent_again": _sent_again}
+    kinds["small_launches"] = lambda made, by: replace(
+        made, host=replace(made.host, launch=round(by * made.host.launch))
+    )
+    narrow = replace(_PROGRAM.model, hidden=256, vocabulary=1024)
+    program = replace(_PROGRAM, model=narrow) if fault == "seldom_sent" else _PROGRAM
+    (tmp_path / "gpu.json").write_bytes(write(simulate(program)[0]))
+    npu = replace(program, device=replace(program.device, vendor="ascend"))
+    home = write_ascend(tmp_path, simulate(kinds[fault](npu, size))[0], AscendLayout("8.3", 2))
+    if fault == "sent_again":
+        timeline = home / "ASCEND_PROFILER_OUTPUT/trace_view.json"
+        timeline.write_text(timeline.read_text().replace('"HCCS"', '"ROCE"').replace('"SDMA"', '"RDMA"'))
+    sides = traceanalyze.compare(tmp_path / "gpu.json", home).comparison
+    assert sides is not None
+    first = next(sides.tables["migration"].records())
+    said = {message.key: message.values for message in first.to_do}
+    said |= {said.pop("to_check")[0][2]: ()} if "to_check" in said else {}
+    assert (first.op, said.keys() - {"to_before", "to_in"} | to_do & said.keys()) == (op, to_do)
+    if fault == "fp32":
+        assert said["to_kernel"][-1][2] == " (1800 MHz)"
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")

@@ -178,7 +178,7 @@ def waits(wait, transfer, exposed):
 
 
 def host_calls(count, whole, own):
-    return {"calls": count, "total_ns": whole, "self_ns": own}
+    return {"calls": count, "total_ns": whole, "self_ns": own, "runtime_ns": 0, "api": None}
 
 
 def allocated(count, size, lived):

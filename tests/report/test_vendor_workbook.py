@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pandas as pd
@@ -147,10 +149,32 @@ def test_calls_of_an_npu_are_the_operators_of_its_timeline() -> None:
         # Four collectives lie in others of their name, and count once.
         inside = [event["dur"] for event in ops if event["name"] == "HcclAllreduce"]
         expected = sum(event["dur"] for event in ops) / 1000
+        # With the calls of CANN inside them their self times are all the time in which a thread is in one.
+        itself = sum(_covered([event for event in ops if event["tid"] == tid]) for tid in {op["tid"] for op in ops})
+        assert sheet[total.replace("Total Duration", "Self Time")].sum() == pytest.approx(itself / 1000, abs=0.001)
         assert sheet[total].sum() == pytest.approx(expected, abs=sum(inside) / 1000)
         own = sheet.set_index("api name")[total]
         for name in ("aten::copy_", "aten::conv2d", "Conv2D", "empty_tensor"):
             assert own[name] == pytest.approx(sum(event["dur"] for event in ops if event["name"] == name) / 1000)
+
+
+def _covered(events: list[dict[str, Any]]) -> float:
+    covered = until = Decimal(0)
+    for start, dur in sorted((Decimal(event["ts"]), Decimal(str(event["dur"]))) for event in events):
+        covered, until = covered + max(start + dur - max(start, until), 0), max(start + dur, until)
+    return float(covered)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_across_vendors_calls_of_cann_are_none_and_annotations_no_modules() -> None:
+    home = SHARED / "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt"
+    sheets = _workbook(SHARED / "kineto/hta/trace_diff/control/control.json.gz", home)
+    calls = sheets["ApiCompare"].set_index("api name")
+    assert calls[["Calls.1", "Self Time(ms).1"]].sum().tolist() == pytest.approx([859, 148.925], abs=0.001)
+    assert calls.loc["cudaStreamSynchronize", ["Calls", "Calls.1", "Diff Calls Ratio"]].tolist() == [60, 0, 0]
+    # Only the NPU's profile has modules.
+    assert {"OperatorCompareStatistic", "OperatorCompare"} < sheets.keys()
+    assert not {"ModuleCompareStatistic", "ModuleCompare"} & sheets.keys()
 
 
 def _of_pytorch(home: Path) -> pd.Series:

@@ -41,6 +41,7 @@ APIS = section(
     columns.SELF_DIFF,
     columns.CHANGE_SHARE,
     columns.MATCH,
+    *columns.minor(*columns.both(runtime_ns="", api="")),
     by="self_ns",
     of="total_ns",
 )
@@ -59,7 +60,8 @@ def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pai
         return NotMeasured("no_host_ops")
 
     def operator(name: str) -> str:
-        return canonical(name, options) + (BACKWARD_SUFFIX if names_backward(name) else "")
+        # Calls of a kernel's library are inside the operator of their name.
+        return name if "@" in name else canonical(name, options) + (BACKWARD_SUFFIX if names_backward(name) else "")
 
     label = common_labels(sides[0][0], sides[1][0], (plain_api, True), (operator, True))
     mapped = {name: options.op_name_map.get(own, own) for name, own in label.items()}
@@ -88,20 +90,32 @@ def _sums(
 ) -> dict[str, dict[str, Any]]:
     if not own_names:
         return {}
-    nested = nest_rows(context.trace, _rows(context), context.kind)
-    place = np.zeros(len(context.trace.strings), np.int64)
-    place[code] = np.arange(len(code))
-    names, of = distinct((label[name] for name in own_names), place[context.trace.events.name[nested.row]])
+    rows, place = _rows(context), np.zeros(len(context.trace.strings), np.int64)
+    names, place[code] = distinct((label[name] for name in own_names), np.arange(len(code)))
+    recorded: dict[str, set[str]] = {}
+    for own in own_names:
+        recorded.setdefault(label[own], set()).add(own)
+    bare, nested = (
+        nest_rows(context.trace, each, context.kind) for each in (rows[context.kind[rows] != EventKind.API], rows)
+    )
+    alone, of = (place[context.trace.events.name[each.row]] for each in (bare, nested))
     counted = nested.begun_in(context.host_windows)
     outer = calltree.outermost(nested.stop, of.astype(np.int32), len(names))
     sums = (
         added(of, counted, len(names)),
         added(of, context.trace.events.dur[nested.row] * (counted & outer), len(names)),
         added(of, nested.own * counted, len(names)),
+        added(alone, bare.own * bare.begun_in(context.host_windows), len(names)),
     )
     return {
-        name: {"calls": calls, "total_ns": total, "self_ns": own}
-        for name, calls, total, own in zip(names, *(each.tolist() for each in sums), strict=True)
+        name: {
+            "calls": calls,
+            "total_ns": total,
+            "self_ns": own,
+            "runtime_ns": max(without - own, 0),
+            "api": ", ".join(sorted(recorded[name])),
+        }
+        for name, calls, total, own, without in zip(names, *(each.tolist() for each in sums), strict=True)
         if calls
     }
 

@@ -14,6 +14,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.canonical_ops import accountable
 from traceanalyze.comparison.collectives import Names, event_groups
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.results import Part, Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model.classifier import kind_of_op
@@ -114,6 +115,21 @@ def _without_device(base: Side, candidate: Side) -> tuple[Part, ...]:
             Part(key, int(getattr(base.host, key).sum()), int(getattr(candidate.host, key).sum())) for key in HOST_PARTS
         )
     return (Part(STEP, base.info.step_time, candidate.info.step_time),)
+
+
+def to_check(found: Iterable[Part], key: str, per: PerStep) -> str:
+    """What to check about a part of the headline: of dispatch what most of its change is, if no launching."""
+    if key == CALLS:
+        return "dispatch"
+    changes = {
+        part.key: per.exact(part.base, part.candidate)
+        for part in found
+        if isinstance(part.base, int) and isinstance(part.candidate, int)
+    }
+    of = [each for each in changes if _GROUPS.get(each, each) == key]
+    most = max(of, key=changes.__getitem__, default=key)
+    large = 2 * changes.get(most, 0) > sum(changes[each] for each in of)
+    return most if large and most in {Cause.HOST_OP.key, Cause.DISPATCH_ALLOC.key} else key
 
 
 def headline_keys(found: Iterable[Part]) -> dict[str, str]:

@@ -222,24 +222,39 @@ def link_rates(context: Context, of: NDArray[np.int64] | None = None) -> dict[st
 
     Of the collectives in these rows of the trace, if some are given. None where the profile does not hold their tasks.
     """
-    events = context.trace.events
-    part = events.fields.get("part_of")
-    if part is None:
+    if "part_of" not in context.trace.events.fields:
         return None
-    row = part.row.astype(np.int64)
-    size, link, transport = (context.trace.events.numbers(field, row) for field in ("bytes", "link_type", "transport"))
-    code = np.where(link >= 0, link, transport)
-    windows = intervals.merge(context.steps.start, context.steps.end)
-    moved = (size > 0) & (code >= 0) & intervals.contains(windows, events.ts[row])
+    row, link, size = _sent(context, of)
     found: dict[str, int] = {}
+    for each in np.unique(link).tolist():
+        busy = intervals.total(context.trace.events.active(row[link == each]))
+        if busy:
+            found[context.trace.strings.text(each)] = int(size[link == each].sum()) * 10**9 // busy
+    return found
+
+
+def sent(context: Context, of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of each task inside the steps with which these collectives send something to another device."""
+    return _sent(context, of)[2] if "part_of" in context.trace.events.fields else np.zeros(0, np.int64)
+
+
+def _sent(context: Context, of: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
+    """Rows of such tasks, their kinds of links, and their bytes."""
+    events, part = context.trace.events, context.trace.events.fields["part_of"]
+    row = part.row.astype(np.int64)
+    size, link, transport = (events.numbers(field, row) for field in ("bytes", "link_type", "transport"))
+    code = np.where(link >= 0, link, transport)
+    moved = (
+        (size > 0)
+        & (code >= 0)
+        & intervals.contains(intervals.merge(context.steps.start, context.steps.end), events.ts[row])
+    )
+    moved[moved] = ~np.isin(
+        code[moved], [each for each in np.unique(code[moved]) if context.trace.strings.text(int(each)) in _LOCAL]
+    )
     if of is not None:
         moved &= occurs(np.asarray(part.value, np.int64), of)
-    for each in np.unique(code[moved]).tolist():
-        chosen, name = moved & (code == each), context.trace.strings.text(each)
-        busy = intervals.total(events.active(row[chosen]))
-        if busy and name not in _LOCAL:
-            found[name] = int(size[chosen].sum()) * 10**9 // busy
-    return found
+    return row[moved], code[moved], size[moved]
 
 
 _COUNTER = regex(r"_?(?<![Vv\d])\d+$")

@@ -48,6 +48,8 @@ _EITHER = {
         Column("idle_ns", _D, "time per step that the device is idle because of them", heading="idle"),
         Column("total_ns", _D, "sum of durations per step", heading="total"),
         Column("self_ns", _D, "time per step without what is inside", heading="self"),
+        Column("runtime_ns", _D, "time per step in runtime calls directly inside", heading="in runtime calls"),
+        Column("api", _T, "what this side calls it", heading="call"),
         Column("avg_ns", _D, "mean of one call", heading="mean", scale="call"),
         Column("max_ns", _D, "longest call", heading="longest", scale="call"),
         Column("min_ns", _D, "shortest call", heading="shortest", scale="call"),

@@ -66,7 +66,7 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
     collectives = compared("communication", collective_pairs)
     if migrated(base, candidate) and "operator" in options.sections:
         idle = idle_places(found, headline_keys(whole), per)
-        yield migration_table(base, candidate, headline(whole), collectives, idle, options, per)
+        yield migration_table(base, candidate, whole, collectives, idle, options, per)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)
     modules = compared("operator", module_pairs, wanted=options.modules)

@@ -7,21 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
+from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct as distinct_keys
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.syncs import sync_points
 from traceanalyze.analyses.kernels.ascend import tensor_bytes
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.kernels import DYNAMIC, UNITS
 from traceanalyze.analyses.kernels.op_work import device_peaks, precisions, roof_share
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.comparison import columns
+from traceanalyze.comparison.attribution import headline, to_check
 from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
-from traceanalyze.comparison.collectives import link_rates
-from traceanalyze.comparison.names import BACKWARD_SUFFIX
+from traceanalyze.comparison.collectives import link_rates, sent
+from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import Reasons
@@ -50,7 +53,8 @@ _SAY = sentences(
     ),
     to_split="{candidate} kernels a call, {base} on the other side",
     to_kernel=(
-        "{time} more than the other side in kernels for the same work, in which the {unit} works {share} of the time"
+        "{time} more than the other side in kernels for the same work, in which the {unit} works {share} of the "
+        "time{clock}"
     ),
     to_record=(
         "{time} more than the other side in kernels for the same work; what binds them tells a recording of level 1 "
@@ -67,7 +71,12 @@ _SAY = sentences(
     to_wait_for=(
         "{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late"
     ),
-    to_move="{time} of it moves data{links}: fewer and larger messages, or compute beside it",
+    to_move="{time} of it moves data{links}: look at the links, or compute beside it",
+    to_join="{time} of it moves data{links}, {size} at a time: fewer and larger messages, or compute beside it",
+    to_resend=(
+        "one moves data for {time}, and RDMA sends again after 4 s what is lost: look at the network between the "
+        "machines (hccn_tool)"
+    ),
     to_in="{time} of it in {op}",
     to_before="{time} of it before {op}",
     to_gaps=(
@@ -178,6 +187,31 @@ class _Place(NamedTuple):
     frame: str | None
 
 
+class _Moves(NamedTuple):
+    """How collectives of a kind move data."""
+
+    rates: str | NotMeasured
+    """What each kind of link reaches."""
+    size: int | None
+    """Mean of what is sent at a time, bytes."""
+    longest: int
+    """How long the longest of them moves data, ns."""
+
+
+class _About(NamedTuple):
+    """What else is known of the candidate's idle time."""
+
+    environment: Mapping[str, str]
+    on_host: Sequence[str]
+    """Operators that the host runs instead."""
+    between: NDArray[np.int64]
+    """Gaps between queued work."""
+    check: Mapping[str, str]
+    """By part what to check."""
+    waits: frozenset[str]
+    """Operators in which the host waits for the device."""
+
+
 class _Work(NamedTuple):
     """Kernels that compute, and copies and fills inside the device's memory, by the operator they count for."""
 
@@ -256,7 +290,7 @@ def migrated(base: Side, candidate: Side) -> bool:
 def migration_table(
     base: Side,
     candidate: Side,
-    parts: Sequence[Part],
+    every: Sequence[Part],
     pairs: Pairs | None,
     idle: Mapping[str, Sequence[_Place]],
     options: CompareOptions,
@@ -271,16 +305,22 @@ def migration_table(
     """
     fused = fused_names(base.context, candidate.context, options)
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
-    environment = candidate.context.trace.environment or {}
     before, after = _paired(old, new)
     inside = np.concatenate([old.event[own[~old.computes[own]]] for own in before.values()] or [old.event[:0]])
     copied = int(base.exclusive[inside].sum())
     parts = [
         part._replace(base=part.base - copied) if part.key == "memory_ops" and isinstance(part.base, int) else part
-        for part in parts
+        for part in headline(every)
     ]
     collectives = list(_collectives(candidate.context, pairs, per))
-    others = _others(parts, idle, (environment, _on_host(old, new), _between(candidate.context)), per)
+    about = _About(
+        candidate.context.trace.environment or {},
+        _on_host(old, new),
+        _between(candidate.context),
+        {part.key: to_check(every, part.key, per) for part in parts},
+        frozenset(canonical(row.op, options) for row in sync_points(candidate.context).records() if row.op),
+    )
+    others = _others(parts, idle, about, per)
     others = (row for row in others if row["op"] != "communication" or not collectives)
     rows = [*_operators((old, before), (new, after), per), *collectives, *others]
     # What a side did not measure comes last, and says so.
@@ -562,7 +602,8 @@ def _slower(cells: dict[str, Any], left: int) -> Message:
     time, bound, share = (Kind.DURATION, left), cells["bound"], cells["bound_share"]
     if isinstance(bound, NotMeasured):
         return _said("to_record", time=time)
-    return _said("to_kernel", time=time, unit=(Kind.TERM, bound), share=(Kind.SHARE, share))
+    clock = f" ({cells['clock']:.0f} MHz)" if isinstance(cells["clock"], float) else ""
+    return _said("to_kernel", time=time, unit=(Kind.TERM, bound), share=(Kind.SHARE, share), clock=(Kind.TEXT, clock))
 
 
 def _slower_type(before: str | None, after: str | None) -> bool:
@@ -587,11 +628,11 @@ def _collectives(candidate: Context, pairs: Pairs | None, per: PerStep) -> Itera
         if isinstance(old, NotMeasured) or isinstance(new, NotMeasured):
             yield _unmeasured(kind, old, new, per)
         elif new:
-            cells, over = _plain(kind, (old, new), "communication", per), links.get(kind) or None
+            cells, moves = _plain(kind, (old, new), "communication", per), links.get(kind)
             if cells["to_do"] and kind in waits:
-                cells["to_do"] = tuple(_of_collective(new, waits[kind], over, per)) or cells["to_do"]
+                cells["to_do"] = tuple(_of_collective(new, waits[kind], moves, per)) or cells["to_do"]
             rates = {f"{side}_rate": _rate(each, side) for side in ("base", "candidate")}
-            yield {**cells, **rates, "links": over}
+            yield {**cells, **rates, "links": None if moves is None else moves.rates}
 
 
 def _waits(context: Context) -> dict[str, tuple[int, int | None]]:
@@ -615,17 +656,20 @@ def _longest_for(rows: Sequence[Any]) -> int | None:
     return rank if isinstance(rank, int) else None
 
 
-def _of_collective(
-    time: int, waits: tuple[int, int | None], links: str | NotMeasured | None, per: PerStep
-) -> Iterator[Message]:
+def _of_collective(time: int, waits: tuple[int, int | None], moves: _Moves | None, per: PerStep) -> Iterator[Message]:
     """Of exposed communication what is waiting, and what is not."""
-    (wait, rank), worth = waits, _WORTH * time
+    (wait, rank), worth, links = waits, _WORTH * time, "" if moves is None else moves.rates
+    if moves is not None and isinstance(links, str) and _REMOTE.search(links) and moves.longest >= _RESENT:
+        yield _said("to_resend", time=(Kind.DURATION, moves.longest))
     if wait >= worth:
         whom = {} if rank is None else {"rank": (Kind.COUNT, rank)}
         yield _said("to_wait_for" if whom else "to_wait", time=(Kind.DURATION, per.candidate(wait)), **whom)
     if time - wait >= worth:
-        over = f" ({links})" if isinstance(links, str) else ""
-        yield _said("to_move", time=(Kind.DURATION, per.candidate(time - wait)), links=(Kind.TEXT, over))
+        over, size = f" ({links})" if links and isinstance(links, str) else "", moves.size if moves else None
+        values: dict[str, tuple[Kind, Value]] = {"time": (Kind.DURATION, per.candidate(time - wait))}
+        values["links"] = Kind.TEXT, over
+        small = size is not None and size < _SMALL
+        yield _said("to_join", **values, size=(Kind.BYTES, size)) if small else _said("to_move", **values)
 
 
 def _sides(each: Sequence[Pair]) -> tuple[list[Any], list[Any]]:
@@ -643,18 +687,27 @@ def _rate(each: Sequence[Pair], side: str) -> float | NotMeasured | None:
     return sum(size * own["calls"] for size, own in known) / time if time else None
 
 
-def _links(context: Context) -> dict[str, str | NotMeasured]:
-    """By kind of collective what each kind of link reaches."""
+_REMOTE = regex(r"RO?CE|RDMA")
+_RESENT = 4_000_000_000
+"""msprof-analyze advisor: RDMA waits as long, ns, before it sends again."""
+_SMALL = 1 << 20
+"""msprof-analyze advisor: what is small between machines, bytes; HCCL cuts messages, so that inside one less is too."""
+
+
+def _links(context: Context) -> dict[str, _Moves]:
+    """By kind of collective how it moves data."""
     event = context.once(device_work).event
     event = event[context.device.klass[event] == DeviceClass.COMM]
     kind = types(context, event, description_rows(context, event))
-    found: dict[str, str | NotMeasured] = {}
+    parts, found = context.once(collective_parts), dict[str, _Moves]()
     for each in np.unique(kind).tolist():
-        rates = link_rates(context, context.device.row[event[kind == each]])
-        found[TYPES[each]] = (
-            NotMeasured("no_collective_tasks")
-            if rates is None
-            else ", ".join(f"{link} {rate / 1e9:.3g} GB/s" for link, rate in sorted(rates.items()))
+        own = event[kind == each]
+        rates, sizes = link_rates(context, context.device.row[own]), sent(context, context.device.row[own])
+        text = ", ".join(f"{link} {rate / 1e9:.3g} GB/s" for link, rate in sorted((rates or {}).items()))
+        found[TYPES[each]] = _Moves(
+            NotMeasured("no_collective_tasks") if rates is None else text,
+            int(sizes.mean()) if len(sizes) else None,
+            0 if parts is None else int(parts.by_event(parts.end - parts.start)[own].max()),
         )
     return found
 
@@ -674,19 +727,17 @@ def idle_places(found: tuple[Reasons, Reasons], keys: Mapping[str, str], per: Pe
 def _others(
     parts: Sequence[Part],
     idle: Mapping[str, Sequence[_Place]],
-    about: tuple[Mapping[str, str], Sequence[str], NDArray[np.int64]],
+    about: _About,
     per: PerStep,
 ) -> Iterator[dict[str, Any]]:
-    """Idle time by cause, and copies.
-
-    `about` are the environment, operators that the host runs instead, and the gaps between queued work.
-    """
-    environment, on_host, between = about
+    """Idle time by cause, and copies."""
+    between = about.between
     for part in parts:
         if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
             yield _unmeasured(Word(part.key), part.base, part.candidate, per)
         elif part.candidate and part.key not in {"compute", "communication"}:
-            cells = _plain(Word(part.key), (part.base, part.candidate), part.key, per)
+            check = about.check[part.key]
+            cells = _plain(Word(part.key), (part.base, part.candidate), check, per)
             if part.key == "device_side" and 2 * int(between.sum()) >= part.candidate:
                 each = _said(
                     "to_gaps",
@@ -698,11 +749,14 @@ def _others(
             longest = [place for place in idle.get(part.key, ())[:2] if place.longer >= _MOSTLY * cells["win_ns"]]
             if cells["to_do"] and longest:
                 where = (_said(at.message, time=(Kind.DURATION, at.longer), op=(Kind.NAME, at.op)) for at in longest)
-                cells |= {"to_do": (*where, *cells["to_do"]), "frame": longest[0].frame}
-            if cells["to_do"] and part.key in {"dispatch", "host_op"}:
-                cells["to_do"] += tuple(_queue(environment))
-            if cells["to_do"] and on_host and part.key in {"sync", "memory_ops", "host_op"}:
-                cells["to_do"] += (_said("to_host", ops=(Kind.NAME, ", ".join(on_host[:4]))),)
+                # What the device does without after the host has waited for it comes of the waiting.
+                after_wait = longest[0].message == "to_in" and longest[0].op in about.waits
+                told = (_checked("sync"),) if after_wait and part.key == "untraced" else cells["to_do"]
+                cells |= {"to_do": (*where, *told), "frame": longest[0].frame}
+            if cells["to_do"] and check in {"dispatch", "host_op"}:
+                cells["to_do"] += tuple(_queue(about.environment))
+            if cells["to_do"] and about.on_host and part.key in {"sync", "memory_ops", "host_op"}:
+                cells["to_do"] += (_said("to_host", ops=(Kind.NAME, ", ".join(about.on_host[:4]))),)
             yield cells
 
 
@@ -727,5 +781,9 @@ def _queue(environment: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _plain(name: str, sums: tuple[int, int], check: str, per: PerStep) -> dict[str, Any]:
-    said = (_said("to_check", check=(Kind.TERM, f"check_{check}")),)
-    return {"op": name, **_amounts(sums, per), "win_ns": (win := _win(sums, None, per)), "to_do": said if win else ()}
+    win = _win(sums, None, per)
+    return {"op": name, **_amounts(sums, per), "win_ns": win, "to_do": (_checked(check),) if win else ()}
+
+
+def _checked(check: str) -> Message:
+    return _said("to_check", check=(Kind.TERM, f"check_{check}"))

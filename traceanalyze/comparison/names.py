@@ -57,13 +57,15 @@ _SAME = {
 """Operator of PyTorch → what other libraries, versions and vendors call it."""
 SYNONYMS = {name: operator for operator, names in _SAME.items() for name in names.split()}
 """The other way round."""
+_LOOP = "((add|mul){0,2} (lerp|mul add) mul? addcmul maximum? sqrt div? add? addcdiv)+"
+"""Adam for one parameter after the other."""
 FUSED: tuple[tuple[str, str], ...] = (
     ("scaled_dot_product_attention", "product (div|mul)? (add|masked_fill)? to? softmax to? dropout? product"),
     ("rms_norm", "to? pow mean add rsqrt mul to? mul"),
     ("rotary_mul", "mul neg cat mul add"),
     ("swiglu", "silu mul"),
-    ("_fused_adamw", "foreach{3,}"),
-    ("_fused_adam", "foreach{3,}"),
+    ("_fused_adamw", f"foreach{{3,}}|{_LOOP}"),
+    ("_fused_adam", f"foreach{{3,}}|{_LOOP}"),
 )
 """A fused operator and the operators with device work that follow each other where it is not fused.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
-from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
+from traceanalyze.comparison.attribution import HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys, to_check
 from traceanalyze.comparison.caveats import CAVEATS, SAID_FIRST
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
@@ -13,7 +13,7 @@ from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.comparison.same_work import OTHER_WORK
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, Word, declare, sentences
-from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
+from traceanalyze.model.vocabulary import BUSY_PARTS
 from traceanalyze.report.contents.changed import Beside, Changed, changed, changed_table, in_verdict, ranks_table
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
@@ -390,7 +390,7 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
     _, within = _chance(comparison, per)
     worth = [key for key, each in changes.items() if key not in within and each > 0 and each >= WORTH_ADVICE * whole]
     for key in sorted(worth, key=lambda key: -changes[key])[:MOST_ADVICE]:
-        check = _check(key, changes[key], comparison, per)
+        check = to_check(comparison.parts, key, per)
         values: list[tuple[str, Kind, Value]] = [
             ("part", Kind.TERM, key),
             ("diff", Kind.CHANGE, per.mean(changes[key])),
@@ -429,14 +429,6 @@ def _to_win(table: Table, step: float) -> Iterator[Message]:
         )
         work = (("kernels", Kind.NAME, cells["kernels"]), ("core", Kind.TEXT, cells["core"] or "?"))
         yield Message(_SAY["compare_win_work"], (*values, *tensors, *work, ("bound", Kind.TERM, cells["bound"])))
-
-
-def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:
-    """What to check about a part: of dispatch the host operators, where they are most of its change."""
-    if key == CALLS:
-        return "dispatch"
-    host = _exact(comparison.parts, per).get(Cause.HOST_OP.key, 0) if key == "dispatch" else 0
-    return Cause.HOST_OP.key if 2 * host > change else key
 
 
 def _caveat(caveat: Caveat) -> Message:

@@ -39,9 +39,10 @@ _SAY = sentences(
     vendor_wait="`Wait` is what a collective's transfers leave of it; where a recording does not tell, it is left out.",
     vendor_pairs="Collectives are paired by kind, across vendors; the tasks they consist of have no rows.",
     vendor_calls=(
-        "Of an NPU, calls of CANN and of the task queue have no rows, as there; self time is without those inside an "
-        "operator. It is taken thread by thread, so that it is never below 0. All data loaders are one row, and the "
-        "times of calls are not rounded to 0.01 ms before they are added up."
+        "Of an NPU, calls of CANN and of the task queue have no rows, as there: their time is that of the operator "
+        "around them. Self time is taken thread by thread, so that it is never below 0. What the vendors call "
+        "otherwise is one row, and so are all data loaders. Times of calls are not rounded to 0.01 ms before they are "
+        "added up."
     ),
     vendor_details=(
         "`Kernel Details` and `Allocated Details` have names, durations and sizes, as of a GPU; tasks, cores and "
@@ -51,7 +52,8 @@ _SAY = sentences(
     vendor_memory=(
         "Memory is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`), and the numbers "
         "beside it are of allocations, not of operators. `Allocated Duration` is left out where a recording states no "
-        "addresses, as nothing tells then which allocation is freed."
+        "addresses, as nothing tells then which allocation is freed; msprof-analyze gives there how long those lived "
+        "that the very next record frees, and drops those after which another size is freed."
     ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
     vendor_lost="Work that a recording lost has no sheet, or an empty cell instead of 0: {part} of {side}.",
@@ -73,8 +75,8 @@ _COMPARED = {
     "kernel_type_compare": "total_ns",
 }
 """Tables that are sheets, in their order, each with what its plain differences and ratios are of."""
-_IN_PLACE = {"operator_compare_statistic": "module_compare_statistic", "operator_compare": "module_compare"}
-"""Which table stands for which other where both sides recorded modules."""
+_IN_PLACE = frozenset({"operator_compare_statistic", "operator_compare"})
+"""Tables that those of modules stand for where both sides recorded modules."""
 _OF_COMPUTE = frozenset({"kernel_compare", "kernel_type_compare"})
 _NO_COMPUTE = frozenset({"work_communication", "work_copy"})
 _SINGLE = frozenset({"operator_compare", "memory_compare"})
@@ -92,6 +94,8 @@ MAX_ROWS = 50_000
 _ALL = "[ TOTAL ]"
 """Operator that stands for all of a module in the sums of modules; in their calls it is `TOTAL`."""
 _MODULES = ("module_compare_statistic", "module_compare")
+_PYTHON = regex(r"(?:.*/)?(?P<name>.+)_\d+/(?P=name)")
+"""A module's place and its class, where the profiler of Python calls it: by class and number."""
 _OWN = ("base_self_ns", "candidate_self_ns")
 
 Cells = dict[str, Any]
@@ -198,8 +202,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
             Message(_SAY["vendor_lost"], (("part", Kind.TERM, part), ("side", Kind.TERM, side))) for side, part in lost
         ]
         for key in _COMPARED:
-            table = tables.get(key)
-            if table is None or not len(table) or len(tables.get(_IN_PLACE.get(key, ""), ())):
+            table, modules = tables.get(key), _recorded(tables.get(_MODULES[0]))
+            if table is None or not len(table) or (modules if key in _IN_PLACE else key in _MODULES and not modules):
                 continue
             sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
             sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter) if key in _MODULES else sheet
@@ -229,10 +233,31 @@ def _shown(
     if key in _MODULES:
         return _modules(sums.rows(), None if key == _MODULES[0] else rows)
     if key == "api_compare":
-        return (cells for cells in rows if not _CANN.match(str(cells["api"])))
+        return _calls(rows, sheet.steps)
     if key in _OF_COMPUTE:
         return (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
     return rows
+
+
+def _calls(rows: Iterable[Cells], steps: Mapping[str | None, int]) -> Iterator[Cells]:
+    """Calls without those of CANN, whose time is that of the operators around them."""
+    every = [(cells, {side: cells[f"{side}_api"] or "" for side in _SIDES}) for cells in rows]
+    npus = [side for side in _SIDES if any(_CANN.match(own[side]) for _, own in every)]
+    for cells, own in every:
+        kept = {side: name for side, name in own.items() if name and not _CANN.match(name)}
+        if not kept:
+            continue
+        for side in npus:
+            cells[f"{side}_self_ns"] += (cells[f"{side}_runtime_ns"] or 0) * steps[side] / _UNITS["(ms)"]
+        keys = (
+            f"{side}_{key}" for side in own.keys() - kept.keys() for key in ("total_ns", "self_ns", "avg_ns", "calls")
+        )
+        # What only CANN has in common with the other side is called as that calls it.
+        yield (
+            cells
+            | dict.fromkeys(keys, 0)
+            | ({"api": kept.popitem()[1]} if "" not in own.values() and len(kept) == 1 else {})
+        )
 
 
 def _lost(parts: Iterable[Part]) -> list[tuple[str | None, str]]:
@@ -367,6 +392,16 @@ def _modules(sums: Iterable[Cells], calls: Iterable[Cells] | None) -> Iterator[C
             yield from (
                 {**call, **name, **whole} for call in below.get((cells["module"], cells["direction_of_pass"]), ())
             )
+
+
+def _recorded(table: Table | None) -> bool:
+    """Whether both sides recorded calls of modules, not annotations that say as much."""
+    rows = (
+        []
+        if table is None
+        else [row for row in table.records() if _PYTHON.fullmatch(f"{row.module}/{row.module_class}")]
+    )
+    return all(any(getattr(row, f"{side}_total_ns") is not None for row in rows) for side in _SIDES)
 
 
 def _module(cells: Cells) -> Cells:
