@@ -258,3 +258,30 @@ def test_of_ranks_side_by_side_waiting_for_the_late_one_is_explained(tmp_path):
     assert "straggler_part_because" in keys or "straggler_because" in keys
     assert "not_explained_peer_wait" not in keys
     assert "not_explained_peer_wait" in told(traceanalyze.analyze(tmp_path / "rank0.json"))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "lengths", "said"),
+    [
+        ([4] * 6, [100, 100, 110, 120, 150, 160], "steps_slow_down"),
+        ([4, 4, 4, 4, 4, 5], [100, 100, 110, 120, 150, 160], "steps_grow"),
+        # One of the last is as short as the first were; by less than a fifth; too few.
+        ([4] * 6, [100, 120, 110, 120, 120, 160], ""),
+        ([4] * 6, [100, 100, 110, 110, 115, 120], ""),
+        ([4] * 5, [100, 100, 120, 150, 160], ""),
+    ],
+)
+def test_steps_that_become_longer_are_told_with_what_grows(tmp_path, kernels, lengths, said):
+    trace, at = TraceBuilder(), 0
+    for number, (count, length) in enumerate(zip(kernels, lengths, strict=True)):
+        trace.step(number, at, length * MS)
+        for part in range(count):
+            begin = at + part * length * MS // count
+            trace.launch(begin, 5, begin + 10, length * MS // count - 20)
+        at += length * MS
+    found = told(traceanalyze.analyze(trace.write(tmp_path / "trace.json")))
+    assert [key for key in found if key.startswith("steps_")] == ([said] if said else [])
+    if said:
+        values = found[said]
+        assert (values["first"], values["last"], values["part"]) == (100 * MS * MS, 155 * MS * MS, "compute")
+        assert values["more"] == pytest.approx(sum(kernels[4:]) / 8 - 1)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
+import numpy as np
+
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.idle.syncs import WORTH_NAMING
@@ -55,6 +57,15 @@ _SAY = sentences(
     slow_steps=(
         "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."
     ),
+    steps_lengthen="Later steps are longer: {first} on average in the first third of them, {last} in the last.",
+    steps_slow_down=(
+        "Later steps are longer, though they have as many device events: {first} on average in the first third of "
+        "them, {last} in the last; what grows is mostly {part}."
+    ),
+    steps_grow=(
+        "Later steps are longer: {first} on average in the first third of them, {last} in the last, with {more} more "
+        "device events; what grows is mostly {part}."
+    ),
     sync_cost="Sync points leave the device without work for {share} of the time, above all {where}.",
     sync_follows=(
         "Sync points leave the device without work for {share} of the time, above all {where}: {within} while the host "
@@ -70,6 +81,10 @@ MOSTLY = 0.5
 PART_WORTH_NAMING = 0.01
 OUTLIER = 1.3
 """A step longer than this many medians is worth a sentence."""
+LENGTHENS, THIRDS = 1.2, 6
+"""Steps of the last third longer by this than those of the first; so many steps at least."""
+AS_MANY = 0.02
+"""Own: counts of device events that differ by less are as many."""
 
 
 def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
@@ -86,7 +101,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
             _device_sentence(_form(analysis), analysis.partitions[0], analysis.idle, window, part),
             *_sync_cost(analysis.synced, analysis.steps, analysis.idle, window),
         )
-    return (*_served(analysis), *first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
+    return (*_served(analysis), *first, *start_left_out(analysis), *_uneven(analysis, window), *damage(analysis))
 
 
 def _form(analysis: RankAnalysis) -> str:
@@ -195,6 +210,36 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
 def damage(analysis: RankAnalysis) -> tuple[Message, ...]:
     """Sentences when part of the file is missing, as device events often come last in it, or was lost."""
     return (*(() if analysis.trace.read.whole else (Message(_SAY["cut_short"]),)), *lost_data(analysis))
+
+
+def _lengthens(analysis: RankAnalysis, window: Window) -> tuple[Message, ...]:
+    """A sentence when every step of the last third is longer than any of the first, and whether these do more."""
+    steps = analysis.steps
+    if window.count < THIRDS or steps.iterations is not None:
+        return ()
+    rows, third = np.array(window.rows, np.int64), window.count // 3
+    first, last = rows[:third], rows[-third:]
+    time = steps.time
+    if time[last].min() <= time[first].max() or time[last].mean() < LENGTHENS * time[first].mean():
+        return ()
+    found = ("first", Kind.DURATION, int(time[first].mean())), ("last", Kind.DURATION, int(time[last].mean()))
+    if not analysis.partitions or not steps.owned[first].any():
+        return (Message(_SAY["steps_lengthen"], found),)
+    one = analysis.partitions[0]
+    parts = {
+        "compute": one.compute,
+        "exposed_communication": one.comm_exposed,
+        "exposed_memory_ops": one.mem_exposed,
+        "idle_sum": one.idle,
+    }
+    part = max(parts, key=lambda key: float(parts[key][last].mean() - parts[key][first].mean()))
+    more = float(steps.owned[last].mean() / steps.owned[first].mean()) - 1
+    values = (*found, ("more", Kind.SHARE, more), ("part", Kind.TERM, part))
+    return (Message(_SAY["steps_slow_down" if more < AS_MANY else "steps_grow"], values),)
+
+
+def _uneven(analysis: RankAnalysis, window: Window) -> tuple[Message, ...]:
+    return _lengthens(analysis, window) or _outlier(analysis.steps, window)
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
