@@ -29,6 +29,13 @@ def late(number, by, **more):
     return rank(number, *rows, steps=STEPS, **more)
 
 
+def test_without_a_device_the_rank_that_waits_least_on_the_host_works_longest():
+    """Equal steps of 1000 ns; what both wait alike is their own. A device may work while its host waits."""
+    assert compare_ranks([rank(0, peer_wait=300), rank(1, peer_wait=100)]).own_time == (800, 1000)
+    for more in ({"peer_wait": 0}, {"peer_wait": 300, "compute": 500}, {}):
+        assert compare_ranks([rank(0, **more), rank(1, **more)]).own_time == (None, None)
+
+
 def test_wait_is_what_a_collective_takes_beyond_the_shortest():
     found = compare_ranks([late(0, 300), late(1, 0)])
     table = collective_waits(found)

@@ -415,11 +415,13 @@ class Cluster(NamedTuple):
         while the device waited.
         """
         waited, own, steps = self.exposed_waits, np.array(self.replayed, np.int64), max(len(self.steps), 1)
-        if not self.replayed:
-            if isinstance(waited, NotMeasured):
-                return (None,) * len(self.ranks)
-            own = self.step_time.sum(axis=1) // steps - waited.mean
         peers = self.part("peer_wait")
+        if not self.replayed:
+            own = self.step_time.sum(axis=1) // steps
+            if not isinstance(waited, NotMeasured):
+                own -= waited.mean
+            elif peers is None or not peers.any() or any(rank.parts.keys() != {"peer_wait"} for rank in self.ranks):
+                return (None,) * len(self.ranks)
         if peers is not None:
             on_host = peers.sum(axis=1) // steps
             own -= on_host - on_host.min()

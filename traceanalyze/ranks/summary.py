@@ -9,6 +9,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
+from traceanalyze.analyses.idle.host_state import HostSplit, peers_unknown
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.kernels.work import device_work
@@ -127,9 +128,10 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
 
 
 def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
-    """Parts of every step that the recording tells."""
+    """Parts of every step that the recording tells; without a device how long the host waits for others."""
     if not analysis.partitions:
-        return {}
+        host = analysis.host if not peers_unknown(context) else None
+        return {"peer_wait": host.peer_wait} if isinstance(host, HostSplit) else {}
     main = analysis.partitions[0]
     parts = {"compute": main.compute, "communication": main.comm_exposed, "memory_ops": main.mem_exposed}
     parts = {part: times for part, times in parts.items() if part not in context.unmeasured}
