@@ -37,6 +37,15 @@ def collective(b, at, start, length, kind, stream, **more):
     )
 
 
+def test_without_a_device_a_rank_tells_how_long_its_host_waits_for_others():
+    b = TraceBuilder()
+    for step in range(2):
+        b.step(step, 1000 * step, 1000)
+        b.op("aten::mm", 1000 * step + 10, 100)
+        b.op("c10d::barrier", 1000 * step + 200, 50 + step)
+    assert summary(b).parts["peer_wait"].tolist() == [50_000, 51_000]
+
+
 def training(steps=3, **more):
     """Steps of 1000 µs: a matrix product, two collectives of which one runs on while a kernel hides it, a copy."""
     b = TraceBuilder()

@@ -266,7 +266,8 @@ def host_reasons(side: Side, labels: Labels) -> Reasons:
     place = innermost(nest, np.full(len(start), track), start)
     unit = np.where(place >= 0, place, -1 - np.arange(len(start)))
     later = np.searchsorted(nest.start[own], start)
-    ahead = np.flatnonzero((place < 0) & (later < own.stop - own.start))
+    # What other threads do meanwhile (collectives) is not called after what comes next.
+    ahead = np.flatnonzero((place < 0) & (later < own.stop - own.start) & (cause != Cause.PEER_WAIT))
     place[ahead] = own.start + later[ahead]
     names, of = canonical_ops(context, labels.options, labels.fused).named(place)
     of[place < 0] = -1

@@ -86,16 +86,16 @@ def _passes(base: Side, candidate: Side) -> Iterator[Caveat]:
         if not other[_TRAINING].any() and own[_TRAINING].sum() > least:
             yield Caveat("work_backward", (side, ("share", float(own[_TRAINING].sum() / own.sum()))))
         elif not other[Phase.RECOMPUTE] and own[Phase.RECOMPUTE] > least:
-            yield Caveat("recomputes", (side, ("time_ns", round(own[Phase.RECOMPUTE] / count))))
+            yield Caveat("recomputes", (side, ("time_ns", int(own[Phase.RECOMPUTE]) // count)))
 
 
-def _by_phase(side: Side) -> NDArray[np.float64]:
+def _by_phase(side: Side) -> NDArray[np.int64]:
     """Device time of the steps by phase; without a device that of the operators that begin in them."""
     if side.partition is not None:
-        return np.bincount(side.phase, side.exclusive, len(Phase))
+        return np.bincount(side.phase, side.exclusive, len(Phase)).astype(np.int64)
     nest, steps = side.context.op_nest, side.context.steps
     own = nest.own * nest.begun_in(merge(steps.start, steps.end))
-    return np.bincount(op_phases(side.context), own, len(Phase))
+    return np.bincount(op_phases(side.context), own, len(Phase)).astype(np.int64)
 
 
 def precision(base: Side, candidate: Side) -> Iterator[Caveat]:

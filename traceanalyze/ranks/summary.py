@@ -129,7 +129,7 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
 
 
 def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
-    """Parts of every step that the recording tells."""
+    """Parts of every step that the recording tells; without a device how long the host waits for others."""
     if not analysis.partitions:
         return _parts_of_host(context) if context.once(host_computes) else {}
     main = analysis.partitions[0]

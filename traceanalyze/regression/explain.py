@@ -12,13 +12,14 @@ from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.attribution import IDLE
-from traceanalyze.comparison.reasons import Labels, idle_reasons, work_reasons
+from traceanalyze.comparison.reasons import Labels, Reasons, host_reasons, idle_reasons, work_reasons
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.vocabulary import HOST_PARTS, Cause
 from traceanalyze.regression.measures import RankSteps
 
 ROWS_KEPT = 50
 """Reasons, and kernels, that a run keeps: those with most time."""
+_LABELS = Labels(CompareOptions(), frozenset(), groups=False, by_operator=True)
 _CAUSES = {cause.key for cause in Cause}
 Key = tuple[str, str, str]
 """Part, what and name of a reason."""
@@ -56,7 +57,8 @@ def explain(rank: RankSteps) -> Explain:
     if side.partition is None:
         if not isinstance(side.host, HostSplit):
             return Explain(rank.count, {})
-        return Explain(rank.count, {key: int(getattr(side.host, key).sum()) for key in HOST_PARTS})
+        host = {key: int(getattr(side.host, key).sum()) for key in HOST_PARTS}
+        return Explain(rank.count, host, reasons=_kept(host_reasons(side, _LABELS)))
     parts = {
         "compute": int(side.partition.compute.sum()),
         "communication": int(side.partition.comm_exposed.sum()),
@@ -66,10 +68,12 @@ def explain(rank: RankSteps) -> Explain:
     if isinstance(side.idle, IdleCauses):
         parts |= {cause.key: int(side.idle.by_step[:, cause].sum()) for cause in Cause}
         unseen = tuple(cause.key for cause in Cause if cause in side.idle.missing)
-    labels = Labels(CompareOptions(), frozenset(), groups=False, by_operator=True)
-    found = work_reasons(side, labels) | idle_reasons(side, labels, {cause: cause.key for cause in Cause})
-    reasons = {key: Amounts(reason.time, reason.count) for key, reason in found.items()}
-    return Explain(rank.count, parts, unseen, most(reasons, ROWS_KEPT), most(_kernels(rank), ROWS_KEPT))
+    found = work_reasons(side, _LABELS) | idle_reasons(side, _LABELS, {cause: cause.key for cause in Cause})
+    return Explain(rank.count, parts, unseen, _kept(found), most(_kernels(rank), ROWS_KEPT))
+
+
+def _kept(found: Reasons) -> dict[Key, Amounts]:
+    return most({key: Amounts(reason.time, reason.count) for key, reason in found.items()}, ROWS_KEPT)
 
 
 def _kernels(rank: RankSteps) -> dict[str, Amounts]:

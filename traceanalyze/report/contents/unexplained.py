@@ -149,7 +149,7 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
     rest = [one for one in told if one.part not in _OWN_WORK]
     steps = {one.step for one in rest}
     alone = len(steps) == 1 and "" not in steps
-    step = (Message(_SAY["not_explained_step"], (("step", Kind.TEXT, *steps),)),) if alone else ()
+    step = [Message(_SAY["not_explained_step"], (("step", Kind.TEXT, name),)) for name in steps if alone]
     return (*map(_sentence, rest), *step, *map(_sentence, work))
 
 
