@@ -11,7 +11,7 @@ from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_begun_before
 from traceanalyze.analyses.idle.launches import median_depth
 from traceanalyze.analyses.idle.pauses import profiling
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, DeviceClass, EventKind
@@ -47,7 +47,7 @@ class Launching(NamedTuple):
     """Median queue depth; None where the clocks disagree."""
     spans: NDArray[np.int64]
     """(n, 2) idle time in which the host was on its way to the next launch: dispatch, operators, Python in between."""
-    gap: NDArray[np.int64]
+    gap: Rows
     """Which of `idle_gaps` each of them lies in."""
 
     def bound(self, share: float, late: float) -> bool:

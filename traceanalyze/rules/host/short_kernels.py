@@ -57,7 +57,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     after = late & occurs(gaps.start, device.end[short])
     host = facts.once(launching)
-    spans = picked(*host.spans.T, after[host.gap])
+    spans = picked(host.spans[:, 0], host.spans[:, 1], after[host.gap])
     saving = facts.length(spans)
     if facts.share(saving) < options.number("idle"):
         return
