@@ -87,6 +87,16 @@ def test_native_and_twin_agree_on_the_outermost(rows, data):
         assert outer[at] == (key[at] not in around)
 
 
+@needs_library
+@given(rows=anything, data=st.data())
+def test_native_and_twin_agree_on_how_many_of_some_events_each_is_or_contains(rows, data):
+    tree = calltree.build(spans(rows))
+    some = np.array(data.draw(st.lists(st.integers(-1, len(tree) - 1), max_size=12)), np.int32)
+    expected = [sum(at <= one < tree.stop[at] for one in some) for at in range(len(tree))]
+    assert calltree.inside(tree.stop, some).tolist() == expected
+    assert calltree._inside_twin(tree.stop, some).tolist() == expected
+
+
 @given(rows=laminar())
 def test_the_parent_is_the_smallest_event_around(rows):
     """Of equal events each contains the next in the file; an empty event contains nothing."""

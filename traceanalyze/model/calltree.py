@@ -7,7 +7,7 @@ So in the tree children lie inside their parents, siblings do not overlap, and a
 
 import ctypes
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,8 @@ def _library() -> ctypes.CDLL | None:
     library.trace_tree_build.argtypes = (ctypes.POINTER(_Events), ctypes.POINTER(_Tree))
     library.trace_tree_own.argtypes = (ctypes.POINTER(_Events), pointer)
     library.trace_tree_outermost.argtypes = (pointer, pointer, size, size, pointer)
+    library.trace_tree_inside.restype = None
+    library.trace_tree_inside.argtypes = (pointer, size, pointer, size, pointer, pointer)
     return library
 
 
@@ -184,3 +186,22 @@ def _outermost_twin(stop: NDArray[np.int32], key: NDArray[np.int32]) -> NDArray[
         if outer[at]:
             reach[own] = end
     return outer
+
+
+def inside(stop: NDArray[np.int32], some: NDArray[np.signedinteger[Any]]) -> NDArray[np.int32]:
+    """Of each event of a tree, how many of some of them (places, -1 for none) it is or contains."""
+    library = _library()
+    if library is None:
+        return _inside_twin(stop, some)
+    stop, some = (np.ascontiguousarray(each, np.int32) for each in (stop, some))
+    before, found = np.empty(len(stop) + 1, np.int32), np.empty(len(stop), np.int32)
+    given = stop.ctypes.data, len(stop), some.ctypes.data, len(some), before.ctypes.data
+    library.trace_tree_inside(*given, found.ctypes.data)
+    return found
+
+
+def _inside_twin(stop: NDArray[np.int32], some: NDArray[np.signedinteger[Any]]) -> NDArray[np.int32]:
+    # Those that are none count before the first event, and so in no difference.
+    before = np.cumsum(np.bincount(some + 1, minlength=len(stop) + 1), dtype=np.int32)
+    found: NDArray[np.int32] = before[stop] - before[:-1]
+    return found

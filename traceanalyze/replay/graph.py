@@ -247,6 +247,8 @@ def _batches(points: Moments, threads: Lines, rank: Rows) -> Batches:
 
 def _barriers(points: Moments, chains: Chains, rank: Rows, on_host: Rows) -> Barriers:
     begin, end = points.barriers
+    if not len(begin):
+        return Barriers(end, end, end)
     of = np.full(len(points.time), -1, np.int64)
     of[begin] = end
     own = np.flatnonzero((of[chains.source] >= 0) & (of[chains.source] == chains.target))

@@ -63,11 +63,10 @@ def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int)
     library = _library()
     if library is None:
         return _by_target_twin(source, target, points)
-    bounds, number = np.empty(points + 1, np.int64), np.empty(len(target), np.int32)
-    given = np.ascontiguousarray(target, np.int32)
-    library.trace_by_target(given.ctypes.data, len(given), bounds.ctypes.data, points, number.ctypes.data)
-    ordered = np.empty(len(source), np.int32)
-    ordered[number] = source
+    source, target = (np.ascontiguousarray(each, np.int32) for each in (source, target))
+    bounds, number, ordered = np.empty(points + 1, np.int64), np.empty_like(target), np.empty_like(source)
+    given = source.ctypes.data, target.ctypes.data, len(target), bounds.ctypes.data, points
+    library.trace_by_target(*given, ordered.ctypes.data, number.ctypes.data)
     return Edges(bounds, ordered), number
 
 
@@ -161,7 +160,8 @@ def _library() -> ctypes.CDLL | None:
         return None
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
     library.trace_by_target.restype = None
-    library.trace_by_target.argtypes = (*(ctypes.c_void_p, ctypes.c_uint64) * 2, ctypes.c_void_p)
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    library.trace_by_target.argtypes = (pointer, pointer, number, pointer, number, pointer, pointer)
     library.trace_shorten.restype, library.trace_shorten.argtypes = None, (ctypes.c_void_p,) * 4
     library.trace_gone.restype = ctypes.c_int64
     library.trace_gone.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_int64, *(ctypes.c_void_p,) * 2)

@@ -277,7 +277,8 @@ class Claims:
         # What no event ends would not be gone of anything.
         gone = np.where(self._gaps.event >= 0, price.gone, self._left) if one.change is not None else self._left
         self._time = intervals.union(self._time, *self._split(price.spans, gone))
-        self._left = np.maximum(self._left - price.gone, 0)
+        if price.gone.any():
+            self._left = np.maximum(self._left - price.gone, 0)
 
     def _split(self, spans: Intervals, most: NDArray[np.int64]) -> tuple[Intervals, Intervals]:
         """What of a set is no idle time, and its idle time, shortened to so much of each gap."""
@@ -292,7 +293,7 @@ class Claims:
         np.add.at(held, at, own.end - own.start)
         if (held <= most).all():
             return other, own
-        return other, last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
+        return other, last_part(own, (most / np.maximum(held, 1))[at])
 
 
 def _restated(one: Evidence, cost: int, left: int) -> Evidence:

@@ -125,8 +125,8 @@ class Window:
 
 def window_of(steps: Steps) -> Window:
     """The steps that count."""
-    rows = tuple(np.flatnonzero(steps.counted).tolist())
-    return Window(rows, sum(int(steps.end[row] - steps.start[row]) for row in rows))
+    rows = np.flatnonzero(steps.counted)
+    return Window(tuple(rows.tolist()), int((steps.end - steps.start)[rows].sum()))
 
 
 def span_of(steps: Steps) -> int:

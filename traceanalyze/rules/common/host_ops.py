@@ -16,6 +16,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.op_chains import OTHER, letter_of
+from traceanalyze.rules.common.replay import launched_inside
 from traceanalyze.rules.rule import Facts, intervals_of, picked
 
 RECORDING_NS = 600
@@ -175,12 +176,9 @@ def alone(facts: Facts) -> NDArray[np.int64]:
 def usual_launch(facts: Facts) -> float | None:
     """What operators that launch work usually take themselves, with their runtime calls; use with `Facts.once`."""
     nest, context = facts.context.op_nest, facts.context
-    launching = np.zeros(len(nest), np.bool_)
-    launching[context.event_op[context.event_op >= 0]] = True
     # Or one that it calls: on NPUs only the innermost operator, of CANN, asks for work.
-    until = np.concatenate(([0], np.cumsum(launching)))
-    chosen = (until[nest.stop] > until[:-1]) & facts.inside(nest.start)
-    return median(nest.own[chosen]) if chosen.any() else None
+    chosen = np.flatnonzero((context.once(launched_inside) > 0) & facts.inside(nest.start))
+    return median(nest.own[chosen]) if len(chosen) else None
 
 
 SLOW, SLOW_NS, TIMES = 5.0, 100_000, 10

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest
-from traceanalyze.model import intervals
+from traceanalyze.model import calltree, intervals
 from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
@@ -92,21 +92,21 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
-        only = _only(nest, context.event_op[own], context.once(_launched_inside))
+        only = _only(nest, context.event_op[own], context.once(launched_inside))
         only = only[~context.trace.strings.matches(context.op_names[only], _STAYS.search)]
         found.append(intervals.merge(nest.start[only] - context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 
 
-def _launched_inside(context: Context) -> NDArray[np.int32]:
-    """How many device events each operator launched, with all inside it."""
-    return _inside(context.op_nest, context.event_op)
+def launched_inside(context: Context) -> NDArray[np.int32]:
+    """How many device events each operator launched, with all inside it; use with `Context.once`."""
+    return calltree.inside(context.op_nest.stop, context.event_op)
 
 
 def _only(nest: Nest, op: Rows, every: NDArray[np.int32]) -> NDArray[np.int64]:
     """Operators that launch some events, by the operators of these, and no other ones."""
     if _MANY * len(op) > len(nest):
-        inside = _inside(nest, op)
+        inside = calltree.inside(nest.stop, op)
         return np.flatnonzero((inside == every) & (inside > 0))
     op, found = np.sort(op[op >= 0], kind="stable"), [op[:0]]
     each = distinct(op)
@@ -116,14 +116,6 @@ def _only(nest: Nest, op: Rows, every: NDArray[np.int32]) -> NDArray[np.int64]:
         each = distinct(nest.parent[each])
         each = each[each >= 0]
     return np.concatenate(found)
-
-
-def _inside(nest: Nest, op: Rows) -> NDArray[np.int32]:
-    """Of each operator, how many of some others (places, -1 for none) it is or contains."""
-    # Those of none count before the first operator, and so in no difference.
-    before = np.cumsum(np.bincount(op + 1, minlength=len(nest) + 1), dtype=np.int32)
-    found: NDArray[np.int32] = before.take(nest.stop) - before[:-1]
-    return found
 
 
 def _called(context: Context) -> NDArray[np.int32]:

@@ -105,9 +105,10 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _cuts(op: NDArray[np.int32], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where runs of operators of these lengths end, and where in them the same ones begin again."""
-    text = distinct_codes(op, int(op.max()) + 1)[1].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    names, letter = distinct_codes(op, int(op.max()) + 1)
     ends = np.cumsum(length)
-    runs = [text[start:stop] for start, stop in zip((ends - length).tolist(), ends.tolist(), strict=True)]
+    apart = np.insert(letter, ends[:-1], len(names)).astype("<u4")
+    runs = apart.tobytes().decode("utf-32-le", "surrogatepass").split(chr(len(names)))
     known = {run: at for at, run in enumerate(dict.fromkeys(runs))}
     of = np.fromiter(map(known.__getitem__, runs), np.int64, len(runs))
     starts = np.split((ends - length)[np.argsort(of, kind="stable")], np.cumsum(np.bincount(of))[:-1])

@@ -192,3 +192,14 @@ int trace_tree_outermost(const std::int32_t* stop, const std::int32_t* key, std:
         return TRACE_SCAN_OK;
     });
 }
+
+void trace_tree_inside(const std::int32_t* stop, std::uint64_t size, const std::int32_t* some, std::uint64_t number,
+                       std::int32_t* before, std::int32_t* inside) {
+    const auto end = static_cast<std::int64_t>(size);
+    std::fill(before, before + size + 1, 0);
+    for (std::uint64_t i = 0; i < number; ++i) {
+        if (some[i] >= 0 && some[i] < end) ++before[some[i] + 1];
+    }
+    for (std::int64_t at = 0; at < end; ++at) before[at + 1] += before[at];
+    for (std::int64_t at = 0; at < end; ++at) inside[at] = before[stop[at]] - before[at];
+}

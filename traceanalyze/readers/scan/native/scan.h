@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 10
+#define TRACE_SCAN_ABI_VERSION 11
 
 typedef struct trace_scan trace_scan;
 
@@ -191,6 +191,10 @@ TRACE_SCAN_API int trace_tree_own(const trace_tree_events *events, int64_t *own)
 TRACE_SCAN_API int trace_tree_outermost(const int32_t *stop, const int32_t *key, uint64_t size, uint64_t keys,
                                         uint8_t *outer);
 
+/* How many of some events of a tree (places, -1 for none) each event is or contains; `before` has room for size + 1. */
+TRACE_SCAN_API void trace_tree_inside(const int32_t *stop, uint64_t size, const int32_t *some, uint64_t number,
+                                      int32_t *before, int32_t *inside);
+
 /* Points in order of time. The edges that lead to point i are [bounds[i], bounds[i + 1]), each from an earlier point;
  * there are points + 1 bounds. */
 typedef struct {
@@ -200,10 +204,10 @@ typedef struct {
     uint64_t points;
 } trace_graph;
 
-/* The bounds of points (room for points + 1), and the number of each edge among all in order of the points that they lead
- * to; of those of one point in the order given. */
-TRACE_SCAN_API void trace_by_target(const int32_t *target, uint64_t edges, int64_t *bounds, uint64_t points,
-                                    int32_t *number);
+/* The bounds of points (room for points + 1), the sources in order of the points that their edges lead to, and the number
+ * of each edge in it; of those of one point in the order given. */
+TRACE_SCAN_API void trace_by_target(const int32_t *source, const int32_t *target, uint64_t edges, int64_t *bounds,
+                                    uint64_t points, int32_t *ordered, int32_t *number);
 
 /* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
  * edge's source and its weight later. */
