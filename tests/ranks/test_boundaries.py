@@ -9,6 +9,7 @@ import pytest
 
 from tests.ranks.make import ints, rank
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks import stragglers
 from traceanalyze.ranks.compare import compare_ranks, imbalance, longest, rank_steps
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import clock_offsets, missing_ranks, presence, role_of, world_size
@@ -397,8 +398,10 @@ def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(late, 
     assert _delayed_by(groups[::2], columns_of(groups[::2]), 0, 1) is None
 
 
-def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
+@pytest.mark.parametrize("members", [1, 1024])
+def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before(monkeypatch, members):
     """Rank 1 waits 10 before the second collective, twice before the third, and 7 after the last."""
+    monkeypatch.setattr(stragglers, "_AT_ONCE", members)
     shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in range(100, 400, 100)])
     waits = [(210, 220), (305, 315), (320, 330), (400, 407)]
     groups = [shared, of_group(1, 2, calls=[(t, u) for t, u in waits])]

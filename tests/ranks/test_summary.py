@@ -99,6 +99,7 @@ def test_collectives_are_in_the_order_of_the_program():
     assert own.start.tolist()[:4] == [650_000, 250_000, 1_650_000, 1_250_000]
     assert own.end.tolist()[:4] == [750_000, 650_000, 1_750_000, 1_650_000]
     assert own.exposed.tolist() == [90_000, 350_000] * 3
+    assert [each.itemsize for each in (own.group, own.kind, own.step, own.exposed, own.moved)] == [1, 1, 1, 4, 1]
     assert own.bytes.tolist() == [8000, 4000] * 3
     assert own.group.tolist() == [0] * 6
     assert own.moved.tolist() == own.waited_for.tolist() == [-1] * 6

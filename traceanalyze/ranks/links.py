@@ -14,6 +14,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
+from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import Cluster, Group, LinkTraffic, RankSummary
 
 SLOW = 0.05
@@ -157,9 +158,7 @@ def sends(cluster: Cluster) -> Table:
     members: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}
     for rank, own in enumerate(cluster.ranks):
-        for number in np.unique(
-            own.collectives.group[np.isin(own.collectives.kind, (_SEND, _RECEIVE, _BOTH))]
-        ).tolist():
+        for number in np.unique(own.collectives.group[POINT_TO_POINT[own.collectives.kind]]).tolist():
             one = own.groups[number]
             members.setdefault(one.label, []).append(rank)
             sizes[one.label] = max(sizes.get(one.label, 0), one.size)

@@ -312,7 +312,8 @@ class _Piece(NamedTuple):
 def _last_step(cluster: Cluster, known: Sequence[Stages]) -> tuple[str, list[Stages]] | None:
     """The last common step that all ranks with stages kept, and their pieces of it."""
     labels = step_labels(cluster.steps)
-    for at in range(len(cluster.steps) - 1, -1, -1):
+    kept = range(len(cluster.steps) - 1, -1, -1) if any(len(one.step) for one in known) else ()
+    for at in kept:
         own = [
             Stages(*(column[one.step == row] for column in one))
             for one, row in zip(known, cluster.rows[:, at].tolist(), strict=True)
