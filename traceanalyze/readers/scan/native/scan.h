@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 10
+#define TRACE_SCAN_ABI_VERSION 11
 
 typedef struct trace_scan trace_scan;
 
@@ -137,6 +137,9 @@ TRACE_SCAN_API uint8_t *trace_scan_space(trace_scan *scan, uint64_t bytes);
 
 /* Scans the `bytes` bytes just written to trace_scan_space. */
 TRACE_SCAN_API int trace_scan_feed(trace_scan *scan, uint64_t bytes);
+
+/* Bytes of memory that it may take to analyse what was found so far. */
+TRACE_SCAN_API uint64_t trace_scan_needs(const trace_scan *scan);
 
 /* Takes over all that `next` has found, which may only be closed then, and goes on where it is: as if this scan had read
  * its text, too. Only where this one, between two events, has come to where the text of `next` began; else `joined` is 0
