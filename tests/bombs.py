@@ -125,6 +125,28 @@ def traces(size: int) -> Iterator[tuple[str, bytes]]:
     yield "endless", numbered(_EVENT.decode().replace('"ts":1.5,"dur":1', '"ts":#,"dur":9e11'), size, head, tail)
 
 
+_CALL = (
+    '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":#,"dur":1,"args":{"correlation":#}},'
+)
+_OP = '{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":#,"dur":1},'
+_RAN = _EVENT.decode().replace("1.5", "#")
+_MORE = '"stream":7,"correlation":#,"bytes":9,"grid":[1,1,1],"block":[1,1,1],"registers per thread":9,"shared memory":9'
+DENSE = (
+    ("kernels", _EVENT.decode(), 276),
+    ("ops", _OP, 260),
+    ("deep", _OP.replace('"dur":1', '"dur":99999999'), 260),
+    ("frames", _OP.replace("cpu_op", "python_function").replace("aten::mm", "a.py(1): f"), 260),
+    ("begins", '{"ph":"B","name":"a","pid":1,"tid":1,"ts":#},{"ph":"E","pid":1,"tid":1,"ts":#},', 520),
+    ("metadata", '{"ph":"M"},', 260),
+    ("arguments", _RAN.replace('"stream":7', _MORE), 380),
+    ("names", _OP.replace("aten::mm", "a#"), 2660),
+    ("kernel-names", _RAN.replace('"k"', '"k#"'), 2676),
+    ("threads", _OP.replace('"tid":1', '"tid":#'), 2660),
+    ("launches", _CALL + _RAN.replace('"stream":7', '"stream":7,"correlation":#'), 568),
+)
+"""Events that take much memory for what they take in a file, and how many bytes a file has to have room for of each."""
+
+
 def packed(size: int) -> Iterator[tuple[str, bytes]]:
     """Files that are small only as they are stored."""
     room = size * 1000
@@ -136,14 +158,18 @@ def packed(size: int) -> Iterator[tuple[str, bytes]]:
             while buffer.tell() < size and file.tell() < room:
                 file.write(block)
         yield f"{name}.json.gz", buffer.getvalue()
-    # As much text as may stand in each byte, and hardly more.
-    buffer, block = io.BytesIO(), _EVENT * ((1 << 20) // len(_EVENT))
-    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as file:
-        file.write(b'{"traceEvents":[')
-        while buffer.tell() < size:
-            file.write(block + b'{"noise":"%s"},' % os.urandom(7000).hex().encode())
-        file.write(b"{}]}")
-    yield "below.json.gz", buffer.getvalue()
+    for name, piece, cost in DENSE:
+        # As many events as so large a file may hold, and hardly more, behind what only makes it large.
+        most = int(0.97 * ((128 << 20) + 75 * size) / cost)
+        buffer = io.BytesIO()
+        with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as file:
+            file.write(b'{"traceEvents":[')
+            while buffer.tell() < size - 40_000:
+                file.write(b'{"noise":"%s"},' % os.urandom(7000).hex().encode())
+            for begin in range(0, most, 5000):
+                file.write("".join(piece.replace("#", str(i)) for i in range(begin, min(begin + 5000, most))).encode())
+            file.write(b"{}]}")
+        yield f"dense-{name}.json.gz", buffer.getvalue()
     yield "members.json.gz", gzip.compress(b"[") + gzip.compress(b"") * (size // 20)
     packer = zstd.ZstdCompressor()
     block, made = b" " * (1 << 20), b""

@@ -183,6 +183,16 @@ def test_counters_that_the_profiler_of_xpu_draws_around_kernels_are_none():
     assert (launches.linked, launches.unlinked, launches.late) == (2, 0, 2)
 
 
+@pytest.mark.parametrize("count", [1024, 1026])
+def test_numbers_of_more_devices_than_there_can_be_tell_none_and_are_counted(count):
+    b = TraceBuilder()
+    for number in range(count):
+        b.device(number * 10, 5, device=number)
+    a = b.analyze()
+    told = [dict(check.values)["count"] for check in a.checks if check.message == "many_devices"]
+    assert told == [1026] * (count > 1024)
+
+
 @pytest.mark.parametrize(("at", "told"), [(0, "impossible_start"), (9_000e6, "impossible_late")])
 @pytest.mark.parametrize("spanned", [False, True])
 def test_a_kernel_at_a_time_that_was_never_set_is_in_no_span(at, told, spanned):

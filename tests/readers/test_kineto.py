@@ -8,7 +8,8 @@ import os
 import random
 import time
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,9 @@ from traceanalyze.readers import kineto
 from traceanalyze.readers.kineto import read_text, read_trace
 from traceanalyze.readers.runs import explicit_rank, group_runs, host_and_pid, numbered_ranks, run_folder
 from traceanalyze.readers.sources import expand
+from traceanalyze.readers.streams import Stream
 
-if TYPE_CHECKING:
-    from pathlib import Path
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
 
 def load(path: Path) -> Trace:
@@ -228,18 +229,29 @@ def test_gigabytes_of_nothing_are_refused_soon(file):
     assert time.monotonic() - began < 5
 
 
-def test_a_text_that_no_recording_is_packed_so_small_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(kineto, "_TEXT_ROOM", 1 << 20)
+@pytest.mark.parametrize("room", ["_TEXT_ROOM", "_ROOM"])
+def test_a_text_that_no_recording_is_packed_so_small_is_refused(room, tmp_path, monkeypatch):
+    monkeypatch.setattr(kineto, room, 1 << 20)
     text = b'{"traceEvents":[' + b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":1},' * 100_000
     with zipfile.ZipFile(tmp_path / "trace.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("trace.json", text)
     (tmp_path / "trace.json.gz").write_bytes(gzip.compress(text))
     for path in (tmp_path / "trace.json.gz", tmp_path / "trace.zip"):
-        with pytest.raises(InputError, match="more than 100 bytes of text in each byte of the file"):
+        with pytest.raises(InputError, match=r"[\d,]+ bytes of text in .* of the file hold far more"):
             load(path)
     # Who unpacks it means it, and has the room.
     (tmp_path / "trace.json").write_bytes(text)
     assert len(load(tmp_path / "trace.json").events) == 100_000
+
+
+@pytest.mark.parametrize("name", ["gpu_healthy", "gpu_sync", "gpu_2021_layout", "cpu_training", "memory/with_trace"])
+def test_recordings_need_less_than_is_refused_whatever_their_size(name, monkeypatch):
+    path = SAMPLES / name / "trace.json.gz"
+    packed, needed = path.stat().st_size, list[int]()
+    monkeypatch.setattr(Stream, "swells", lambda _, amount, *__: needed.append(amount))
+    assert len(load(path).events)
+    text, memory = needed[-2:]
+    assert (text > 10 * packed, text < 50 * packed, memory > 5 * packed, memory < 75 * packed) == (True,) * 4
 
 
 def test_faulty_events_are_counted_and_the_others_kept():

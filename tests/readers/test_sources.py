@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import io
 import os
@@ -155,6 +156,12 @@ def test_empty_files_devices_and_damaged_archives_are_refused(tmp_path):
     assert "holds 1,025 files; of archives with more than 1,024, unpack what is to be read" in why(
         tmp_path / "many.zip"
     )
+    with zipfile.ZipFile(tmp_path / "overlap.zip", "w") as archive:
+        archive.writestr("0.json", b"[]" * 1000)
+        again = copy.copy(archive.filelist[0])
+        again.filename = "1.json"
+        archive.filelist.append(again)
+    assert "files in this zip archive overlap" in why(tmp_path / "overlap.zip")
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
         archive.writestr("data.pkl", b"\x80\x02")
     assert why(tmp_path / "model.pt").endswith("no trace in this archive: 1 file, not a trace: data.pkl")

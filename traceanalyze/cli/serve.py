@@ -19,6 +19,7 @@ class FileServer(ThreadingHTTPServer):
 
     # Browsers keep connections open that they do not use; so each has a thread, and requests are waited for in turns.
     timeout = 0.2
+    request_queue_size = 64  # a page may ask for as much at once
 
     def __init__(self, file: Path, port: int) -> None:
         self.file = file
@@ -45,6 +46,7 @@ class FileServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: FileServer
+    timeout = 60  # seconds in which nothing comes or goes; else who only opens connections keeps others out
 
     def _meant(self) -> bool:
         """Whether it is for the file, and not under another name of this computer (DNS rebinding)."""

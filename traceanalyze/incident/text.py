@@ -630,7 +630,7 @@ def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
     buffer, carry, cut, cuts = memoryview(bytearray(_CHUNK)), b"", False, 0
     while count := stream.readinto(buffer):
         block = bytes(buffer[:count])
-        if stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
+        if stream.swells(stream.text_bytes, _TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
             yield carry, True, f"{stream.text_bytes:,} bytes of text in {stream.consumed:,}: the rest is not read"
             return
         if cut:

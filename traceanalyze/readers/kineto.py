@@ -173,21 +173,24 @@ def _scan(stream: Stream | io.BytesIO, *, ascend: bool, brief: bool = False) -> 
     fields, instant_fields = map(header.of_summary, every) if brief and not ascend else every
     split = stream.split if isinstance(stream, Stream) else tuple
 
-    def readinto(buffer: memoryview) -> int:
-        count = stream.readinto(buffer)
-        if isinstance(stream, Stream) and stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
+    def watch(memory: int) -> None:
+        if not isinstance(stream, Stream):
+            return
+        too_long = stream.swells(stream.text_bytes, _TEXT_ROOM, _TEXT_PER_PACKED_BYTE)
+        if too_long or stream.swells(memory, _ROOM, _PER_PACKED_BYTE):
             raise InputError(
-                "{name}: more than {most} bytes of text in each byte of the file, three times what recordings have; "
+                "{name}: {text} bytes of text in {packed} of the file hold far more than recordings do; "
                 "unpack it first if it is one",
-                *(stream.name, _TEXT_PER_PACKED_BYTE),
+                *(stream.name, *(f"{size:,}" for size in (stream.text_bytes, stream.consumed))),
             )
-        return count
 
-    return scan(readinto, event_fields=fields, instant_fields=instant_fields, split=split)
+    return scan(stream.readinto, event_fields=fields, instant_fields=instant_fields, split=split, watch=watch)
 
 
-_TEXT_ROOM, _TEXT_PER_PACKED_BYTE = 64 << 20, 100
-"""A small file may hold any recording; of a larger one so much is no recording, but made to fill the memory."""
+_TEXT_ROOM, _TEXT_PER_PACKED_BYTE = 64 << 20, 200
+"""A small file may hold any recording; of a larger one four times what the best packed recordings hold is none."""
+_ROOM, _PER_PACKED_BYTE = 128 << 20, 75
+"""The same of the memory that it may take: 10 MB of recordings (gzip -9) 150 to 300 MB, of tiny events 2.5 GB."""
 
 
 def _has_rows(found: Scan) -> bool:

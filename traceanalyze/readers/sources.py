@@ -129,11 +129,15 @@ def members_of_archive(path: str | Path) -> tuple[Source, ...]:
 
     try:
         with _opened(path) as file, zipfile.ZipFile(file) as archive:
-            entries = sorted((entry.filename, entry.file_size) for entry in archive.infolist() if not entry.is_dir())
+            found = [entry for entry in archive.infolist() if not entry.is_dir()]
+            overlap = sum(entry.compress_size for entry in found) > file.seek(0, os.SEEK_END)
+            entries = sorted((entry.filename, entry.file_size) for entry in found)
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise InputError(
             "{path}: this zip archive is damaged or incomplete ({error}); copy it again", shown(str(path)), error
         ) from error
+    if overlap:
+        raise InputError("{path}: files in this zip archive overlap; unpack what is to be read", shown(str(path)))
     if len(entries) > _MOST_MEMBERS:
         raise InputError(
             "{path}: holds {count} files; of archives with more than {most}, unpack what is to be read",

@@ -240,10 +240,10 @@ class Stream:
         """Have more text at a place of `head`, before any is handed out."""
         self._pending = memoryview(self.head[:at] + text + self.head[at:])
 
-    def swells(self, room: int, most: int) -> bool:
-        """Whether the text so far is more than `room`, and than `most` times what it was packed in."""
+    def swells(self, amount: int, room: int, most: int) -> bool:
+        """Whether what was made of it so far is more than `room` and `most` times what it was packed in."""
         packed = self.consumed if self._stored.packed is None else self._stored.packed
-        return self.compressed and self.text_bytes > room + packed * most
+        return self.compressed and amount > room + packed * most
 
     @property
     def consumed(self) -> int:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, distinct, occurs, short
+from traceanalyze.model.columns import MISSING, Rows, distinct, occurs, short
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
@@ -72,9 +72,20 @@ _MOST_DEVICES = 1024
 def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Device of each of some events, -1 where neither its arguments nor its process tell."""
     found = _number(trace, row, "device", column=0)
-    if len(found) and found.max() - found.min() > _MOST_DEVICES and len(distinct(found)) > _MOST_DEVICES:
+    if _too_many(found):
         found[:] = -1
     return found
+
+
+def devices_not_told(trace: Trace, row: Rows) -> int:
+    """How many devices some events name, where these are so many that their numbers tell none; else 0."""
+    return _too_many(_number(trace, row, "device", column=0))
+
+
+def _too_many(device: NDArray[np.int64]) -> int:
+    some = len(device) and device.max() - device.min() > _MOST_DEVICES
+    count = len(distinct(device)) if some else 0
+    return count if count > _MOST_DEVICES else 0
 
 
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:

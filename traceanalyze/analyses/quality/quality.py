@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
+from traceanalyze.analyses.kernels.events import devices_not_told
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
 from traceanalyze.analyses.results import Check
@@ -92,6 +93,7 @@ _SAY = sentences(
         "Incomplete, left out of the means: {count} step(s) with < 80 % of the usual device events, {steps}."
     ),
     empty_steps="Without time of their own, wholly inside the step before: {count} step(s), {steps}.",
+    many_devices="The device events name {count} devices, more than one process can have; they count as of one device.",
     between_steps="Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
     lead_in="First step starts {time_ns} after its marker: the device did earlier work.",
     last_step_cut="The last step ({step}) was cut when recording stopped.",
@@ -196,6 +198,10 @@ def _repairs(context: Context) -> Iterator[Check]:
     again = int((context.kind == EventKind.REPEATED).sum())
     if again:
         yield Check("Q02", Level.WARN, _SAY["repeated"], (("count", again),))
+    # Where all are unknown, as the numbers may have been too many.
+    named = devices_not_told(context.trace, device.row) if (device.device < 0).all() else 0
+    if named:
+        yield Check("Q02", Level.WARN, _SAY["many_devices"], (("count", named),))
     if device.repaired:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN

@@ -185,31 +185,33 @@ class PhaseRanges:
         here = self._nest.of(track)
         role, start, end = self._op_role[here], self._nest.start[here], self._nest.end[here]
 
+        told = slice(*np.searchsorted(self._track, (track, track + 1)))
+        row, roles = self._row[told], self._role[told]
+
         def ops(member: NDArray[np.bool_]) -> intervals.Intervals:
             return intervals.merge(start[member], end[member])
 
-        optimizer = self._ranges(track, Role.OPTIMIZER)
+        def named(wanted: Role) -> intervals.Intervals:
+            """Annotations and Python functions of a role."""
+            return self._events.active(row[(roles & wanted) != 0]) if len(row) else intervals.EMPTY
+
+        optimizer = named(Role.OPTIMIZER)
         if not self._optimizer_annotated:
             fused = ops((role & Role.FUSED) != 0)
-            optimizer = intervals.intersect(fused, self._ranges(track, Role.OPTIMIZER_FRAME))
+            optimizer = intervals.intersect(fused, named(Role.OPTIMIZER_FRAME))
         backward = ops((role & Role.BACKWARD) != 0)
         # A checkpoint runs the backward pass of what it has recomputed inside itself; that is not recomputation.
         checkpoint = intervals.subtract(ops((role & Role.CHECKPOINT) != 0), ops((role & Role.NODE) != 0))
         forward = intervals.union(ops(self._recorded[here]), ops((role & Role.FORWARD) != 0))
         return [
             (Phase.DATA_LOADING, self._events.active(self._loading.of(track))),
-            (Phase.ZERO_GRAD, self._ranges(track, Role.ZERO_GRAD)),
+            (Phase.ZERO_GRAD, named(Role.ZERO_GRAD)),
             (Phase.OPTIMIZER, optimizer),
-            (Phase.RECOMPUTE, intervals.union(checkpoint, self._ranges(track, Role.RECOMPUTE))),
+            (Phase.RECOMPUTE, intervals.union(checkpoint, named(Role.RECOMPUTE))),
             (Phase.BACKWARD, backward),
-            (Phase.FORWARD, intervals.union(forward, self._ranges(track, Role.FORWARD))),
+            (Phase.FORWARD, intervals.union(forward, named(Role.FORWARD))),
             (Phase.OTHER, ops(np.ones(len(role), np.bool_))),
         ]
-
-    def _ranges(self, track: int, role: Role) -> intervals.Intervals:
-        """Annotations and Python functions of a role on a thread."""
-        here = slice(*np.searchsorted(self._track, (track, track + 1)))
-        return self._events.active(self._row[here][(self._role[here] & role) != 0])
 
 
 def _op_roles(context: Context) -> NDArray[np.int32]:

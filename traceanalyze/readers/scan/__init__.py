@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from traceanalyze.errors import Phrase
 from traceanalyze.model.columns import Sparse, occurs
 from traceanalyze.model.trace import Events
-from traceanalyze.readers.scan.result import BEGIN, END, Field, Part, Read, Scan
+from traceanalyze.readers.scan.result import BEGIN, END, Field, Part, Read, Scan, Watch, unwatched
 
 
 def backend() -> str:
@@ -44,21 +44,29 @@ def scan(
     event_fields: Sequence[Field],
     instant_fields: Sequence[Field],
     split: Callable[[], Sequence[Part]] = tuple,
+    watch: Watch = unwatched,
 ) -> Scan:
     """Read the text of a Chrome trace into columns, with the fastest scanner there is.
 
     The fields are the members of `args` to keep of complete and of instant events. `split` gives parts of the text to
-    be read at the same time, and makes `readinto` end before them.
+    be read at the same time, and makes `readinto` end before them. `watch` may
+    end it.
     """
     if backend() == "native":
         from traceanalyze.readers.scan import native
 
-        found = native.scan(readinto, event_fields=event_fields, instant_fields=instant_fields, parts=split())
+        found = native.scan(
+            readinto, event_fields=event_fields, instant_fields=instant_fields, parts=split(), watch=watch
+        )
         return whole_events(found)
     # Imported only when needed: its expressions take time to compile.
     from traceanalyze.readers.scan import twin
 
-    return whole_events(twin.scan(readinto, event_fields=event_fields, instant_fields=instant_fields))
+    def read(buffer: memoryview) -> int:
+        watch(0)
+        return readinto(buffer)
+
+    return whole_events(twin.scan(read, event_fields=event_fields, instant_fields=instant_fields))
 
 
 def whole_events(found: Scan) -> Scan:

@@ -15,7 +15,18 @@ from numpy.typing import DTypeLike, NDArray
 from traceanalyze.model import native
 from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.trace import Events, Flows, Instants
-from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Field, Kind, Metadata, Part, Read, Scan
+from traceanalyze.readers.scan.result import (
+    MAX_VALUE_BYTES,
+    REASONS,
+    Field,
+    Kind,
+    Metadata,
+    Part,
+    Read,
+    Scan,
+    Watch,
+    unwatched,
+)
 
 _FAILURES: Mapping[int, tuple[type[Exception], str]] = {
     1: (MemoryError, "no memory left for the columns of the trace"),
@@ -73,6 +84,7 @@ def _library() -> ctypes.CDLL | None:
         "open": (ctypes.c_int, ctypes.POINTER(_Options), ctypes.POINTER(pointer)),
         "space": (pointer, pointer, ctypes.c_uint64),
         "feed": (ctypes.c_int, pointer, ctypes.c_uint64),
+        "needs": (ctypes.c_uint64, pointer),
         "join": (ctypes.c_int, pointer, pointer, ctypes.POINTER(ctypes.c_uint32)),
         "finish": (ctypes.c_int, pointer),
         "summarize": (ctypes.c_int, pointer, ctypes.POINTER(_Summary)),
@@ -131,7 +143,7 @@ class _Scanner:
         """Let what is being read in a thread end with the block it is at."""
         self._stopped = True
 
-    def read(self, readinto: Read, block_bytes: int) -> None:
+    def read(self, readinto: Read, block_bytes: int, watch: Watch = unwatched) -> None:
         """Scan what `readinto` gives, block by block, in the scanner's own buffer."""
         library = self._library
         while not self._stopped:
@@ -144,6 +156,7 @@ class _Scanner:
             if not filled:
                 break
             _check(library.trace_scan_feed(self._handle, filled))
+            watch(library.trace_scan_needs(self._handle))
 
     def join(self, following: "_Scanner") -> bool:
         """Take over what the scan of the text behind has found; not if this one does not lead to its beginning."""
@@ -264,6 +277,7 @@ def scan(
     block_bytes: int = 1 << 18,
     learn: bool = True,
     parts: Sequence[Part] = (),
+    watch: Watch = unwatched,
 ) -> Scan:
     """As `readers.scan.scan`, in one pass and in bounded memory.
 
@@ -281,7 +295,7 @@ def scan(
     scanners = [scanner(_ROOTS.index(part.root), part.begin) for part in parts]
     work = [partial(one.read, part.open(), block_bytes) for one, part in zip(scanners, parts, strict=True)]
     with _in_threads(scanners, work):
-        whole.read(readinto, block_bytes)
+        whole.read(readinto, block_bytes, watch)
     for part in parts:
         # Once joined, its memory is free for the columns that grow.
         if not whole.join(scanners.pop(0)):

@@ -43,6 +43,15 @@ Read = Callable[[memoryview], int]
 """Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto` does."""
 
 
+Watch = Callable[[int], None]
+"""Told after each block how many bytes of memory it may take to analyse what was found so far, 0 if that is not known;
+raises where that is too much."""
+
+
+def unwatched(_: int) -> None:
+    """Whatever it takes."""
+
+
 class Part(NamedTuple):
     """A later part of a text, that may be scanned beside what is before it: it seems to begin with an event."""
 

@@ -214,7 +214,7 @@ def _bounded(stream: Stream, name: str) -> Callable[[memoryview], int]:
 
     def readinto(buffer: memoryview) -> int:
         count = stream.readinto(buffer)
-        if stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
+        if stream.swells(stream.text_bytes, _TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
             found = name, stream.text_bytes, stream.consumed, _ADVICE
             raise InputError(
                 "{name}: {text:,} bytes of text in {packed:,} of the file are no snapshot; {advice}", *found

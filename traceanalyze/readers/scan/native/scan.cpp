@@ -67,6 +67,10 @@ trace_scan_array array(const trace_scan& scan, std::uint32_t id) {
     }
 }
 
+// Bytes that analysing them took at most, by kinds of events and of names (`python -m tests.bombs`): of each event with its
+// place in call trees, of each argument, of each distinct text with its row in reports, and of the text of JSON as objects.
+constexpr std::uint64_t kEvent = 260, kArgument = 16, kText = 2400, kByte = 2, kByteOfJson = 40;
+
 // The array of a field, if `id` is one of those.
 const scan::Field* field_of(const trace_scan& scan, std::uint32_t id, std::uint32_t number) {
     const bool event = id == TRACE_SCAN_EVENT_FIELD_ROW || id == TRACE_SCAN_EVENT_FIELD_VALUE;
@@ -109,6 +113,18 @@ int trace_scan_feed(trace_scan* scan, uint64_t bytes) {
         scan->document->feed(bytes);
         return TRACE_SCAN_OK;
     });
+}
+
+uint64_t trace_scan_needs(const trace_scan* scan) {
+    const scan::Rows& rows = *scan->rows;
+    std::uint64_t values = 0;
+    for (const auto* fields : {&rows.completes.fields, &rows.instants.fields})
+        for (const scan::Field& field : fields->all()) values += field.row.size();
+    const std::uint64_t events =
+        rows.completes.ts.size() + rows.instants.ts.size() + rows.flows.ts.size() + rows.metadata.ends.size();
+    const std::uint64_t json = rows.metadata.blob.size() + scan->document->header().blob.size();
+    return events * kEvent + values * kArgument + rows.strings.offsets().size() * kText + rows.strings.blob().size() * kByte +
+           json * kByteOfJson;
 }
 
 int trace_scan_join(trace_scan* scan, trace_scan* next, uint32_t* joined) {

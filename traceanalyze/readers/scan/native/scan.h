@@ -138,6 +138,9 @@ TRACE_SCAN_API uint8_t *trace_scan_space(trace_scan *scan, uint64_t bytes);
 /* Scans the `bytes` bytes just written to trace_scan_space. */
 TRACE_SCAN_API int trace_scan_feed(trace_scan *scan, uint64_t bytes);
 
+/* Bytes of memory that it may take to analyse what was found so far. */
+TRACE_SCAN_API uint64_t trace_scan_needs(const trace_scan *scan);
+
 /* Takes over all that `next` has found, which may only be closed then, and goes on where it is: as if this scan had read
  * its text, too. Only where this one, between two events, has come to where the text of `next` began; else `joined` is 0
  * and both are as they were. */
