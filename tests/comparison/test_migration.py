@@ -474,6 +474,12 @@ def test_who_moves_to_the_shared_profile_reads_first_for_which_rank_it_waits() -
     values = {name: value for name, _, value in said.values}
     # Of 101.963 ms that nothing hides; the longest Notify_Wait is for rank 5.
     assert values == {"time": pytest.approx(98_027_300, abs=100), "rank": 5}
+    # The base does not tell the sizes of its collectives; the candidate does: 4 and float.
+    assert (rows[0].base_rate, rows[0].links) == (NotMeasured("no_bytes"), "HCCS 107 GB/s")
+    assert rows[0].candidate_rate == pytest.approx(244_403_360 / 105_991_878, rel=1e-6)
+    # What only the candidate computes is held against the base's peak in its type: HF32 of 24 cores at 1.8 GHz.
+    (convolution,) = (row for row in rows if row.op == "aten::convolution")
+    assert convolution.peak_ratio == pytest.approx(156 / (24 * 1.8 * 2 * 16**3 / 1e3 / 2))
     # All kernels of the table, and what binds them.
     with (home / "ASCEND_PROFILER_OUTPUT/kernel_details.csv").open(newline="") as file:
         kernels = [row for row in csv.DictReader(file) if row["Accelerator Core"] not in {"HCCL", "COMMUNICATION"}]

@@ -7,6 +7,8 @@ import zipfile
 import openpyxl
 import pytest
 
+import traceanalyze
+from tests.builder import TraceBuilder
 from tests.report.make_compare import MS, allocated, build_compare, comparison, itself, kernels, measured
 from traceanalyze.comparison.results import Pair
 from traceanalyze.locales import texts
@@ -46,6 +48,21 @@ def column(sheet, heading):
 
 def lines(sheet):
     return [str(cell.value) for row in sheet.iter_rows() for cell in row if cell.value is not None]
+
+
+def test_headings_have_the_same_units_whatever_the_values_are(tmp_path):
+    found = []
+    for times in (1, 1000):
+        trace = TraceBuilder()
+        for at in range(3):
+            trace.step(at, at * 9000 * times, 9000 * times)
+            trace.op("aten::mm", at * 9000 * times + 10, 30)
+            trace.launch(at * 9000 * times + 15, 5, at * 9000 * times + 100, 3 * times, name="gemm")
+        path = trace.write(tmp_path / f"{times}.json")
+        book = openpyxl.load_workbook(io.BytesIO(render([traceanalyze.compare(path, path)], texts())))
+        found.append({sheet.title: headings(sheet) for sheet in book if sheet.title not in {"Summary", "Columns"}})
+    assert "base mean (µs)" in found[0]["KernelCompare"]
+    assert found[0] == found[1]
 
 
 def test_sheets_have_the_names_that_users_know(book):
@@ -279,7 +296,7 @@ def test_the_same_comparison_gives_the_same_bytes():
 
 
 def test_units_fit_the_sheet(book):
-    assert "base mean (ms)" in headings(book["KernelCompare"])
+    assert "base mean (µs)" in headings(book["KernelCompare"])
     assert column(book["KernelCompare"], "diff (ms)")[0].value == pytest.approx(2 * MS / MS)
 
 

@@ -137,7 +137,7 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pa
     amounts = []
     for context, (work, kinds, of) in zip((base, candidate), sides, strict=True):
         keys, row = distinct((shared.get(key, key) for key in kinds), of)
-        parts = _parts(context, work, row)
+        parts = _parts(context, work, row, np.array([key.bytes for key in kinds], np.int64)[of])
         amounts.append({keys[at]: cells | parts[at] for at, cells in measured(context, work, row).items()})
     every = amounts[0] | amounts[1]
     for context, own in zip((base, candidate), amounts, strict=True):
@@ -184,8 +184,10 @@ def _shared_sizes(base: set[_Key], candidate: set[_Key]) -> dict[_Key, _Key]:
     }
 
 
-def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> dict[int, dict[str, Time]]:
-    """Wait, transfer and exposed time by row.
+def _parts(
+    context: Context, work: NDArray[np.int64], of: NDArray[np.int64], size: NDArray[np.int64]
+) -> dict[int, dict[str, Time]]:
+    """Wait, transfer and exposed time, and bytes, by row.
 
     Waiting is what is left of a collective without the time in which some plane moves data.
     """
@@ -200,6 +202,11 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
     bare: list[Time] = [NotMeasured(lost)] * len(keys) if lost else rows.sum(exposed[event]).tolist()
     parts = context.once(collective_parts)
     why: Time = NotMeasured("of_all_together" if parts is None else "no_collective_tasks")
+    untold: list[int] = rows.sum(np.where(size < 0, 1, 0)).tolist()
+    total: list[Time] = [
+        NotMeasured("no_bytes") if number else each
+        for number, each in zip(untold, rows.sum(size).tolist(), strict=True)
+    ]
     wait: list[Time] = [why] * len(keys)
     transfer = list(wait)
     if parts is not None:
@@ -208,8 +215,8 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
         for row in np.flatnonzero(rows.sum(~parts.recorded[event]) == 0).tolist():
             wait[row], transfer[row] = int(waited[row]), int(sent[row])
     return {
-        key: dict(zip(("wait_ns", "transfer_ns", "exposed_ns"), each, strict=True))
-        for key, *each in zip(keys, wait, transfer, bare, strict=True)
+        key: dict(zip(("wait_ns", "transfer_ns", "exposed_ns", "bytes"), each, strict=True))
+        for key, *each in zip(keys, wait, transfer, bare, total, strict=True)
     }
 
 

@@ -431,7 +431,8 @@ def _allowed(old: Peaks | None, new: Peaks | None, types: tuple[str | None, str 
         return None
     if types is None:
         return old.bandwidth / new.bandwidth
-    wanted, taken = (dtype or "" for dtype in types)
+    taken = types[1] or ""
+    wanted = types[0] or taken
     rates = old.rate(wanted), new.rate(wanted) or new.rate(taken)
     return rates[0] / rates[1] if rates[0] and rates[1] else None
 
@@ -678,13 +679,12 @@ def _sides(each: Sequence[Pair]) -> tuple[list[Any], list[Any]]:
 
 def _rate(each: Sequence[Pair], side: str) -> float | NotMeasured | None:
     """10⁹ bytes a second of a side's collectives."""
-    known = [(pair.shared["size_bytes"], own) for pair in each if (own := getattr(pair, side))]
-    if any(size is None for size, _ in known):
-        return NotMeasured("no_bytes")
-    if lost := next((own["total_ns"] for _, own in known if isinstance(own["total_ns"], NotMeasured)), None):
+    own = [cells for pair in each if (cells := getattr(pair, side))]
+    amounts = [cells[key] for cells in own for key in ("bytes", "total_ns")]
+    if lost := next((amount for amount in amounts if isinstance(amount, NotMeasured)), None):
         return lost
-    time = sum(own["total_ns"] for _, own in known)
-    return sum(size * own["calls"] for size, own in known) / time if time else None
+    time = sum(cells["total_ns"] for cells in own)
+    return sum(cells["bytes"] for cells in own) / time if time else None
 
 
 _REMOTE = regex(r"RO?CE|RDMA")

@@ -161,7 +161,7 @@ EXACT = 10**15
 
 _MOST_DIGITS = 3
 _SHARE_FORMAT = "0.0%"
-_COMPARED_TIME = Unit("ms", 10**6, 2)
+_COMPARED_TIME, _COMPARED_CALL = Unit("ms", 10**6, 2), Unit("µs", 10**3, 2)
 _COMPARED_SIZES = {"MB", "MiB"}
 """Units of both sides of a comparison, whatever the values are."""
 _ENDS = ("low_ns", "high_ns")
@@ -214,7 +214,7 @@ def fields_of(table: Table, rows: Sequence[Row], formatter: Formatter) -> tuple[
     units = column_units(table.columns, every, formatter.resolution_ns)
     if any(column.side for column in table.columns):
         # Scripts read these, and the next pair must not change what a column is in.
-        units = {**units, "time": _COMPARED_TIME}
+        units = {**dict.fromkeys(units, _COMPARED_CALL), "time": _COMPARED_TIME}
     alike = _alike(table.columns)
     fields, names = list[Field](), list[Field]()
     for index, column in enumerate(table.columns):
@@ -239,11 +239,12 @@ def field_of(table: Table, index: int, values: Sequence[Value], units: dict[str,
     column = table.columns[index]
     heading = formatter.texts.heading(table, column)
     unit, number_format, scale = "", None, 1
+    compared = any(each.side for each in table.columns)
     match column.kind:
         case Kind.DURATION | Kind.CHANGE:
             chosen = units[column.scale]
             unit, scale = chosen.name, chosen.ns
-            if column.side is None and not any(isinstance(value, int) for value in values):
+            if not compared and not any(isinstance(value, int) for value in values):
                 unit = ""  # Nothing is shown in it.
             number_format = _signed(column.kind, _decimals(_duration_digits(values, chosen, formatter.resolution_ns)))
         case Kind.SHARE:
@@ -255,7 +256,7 @@ def field_of(table: Table, index: int, values: Sequence[Value], units: dict[str,
             largest = max((abs(value) for value in values if isinstance(value, int | float)), default=0)
             known = SIZES if decimal else MEMORY_SIZES
             unit, scale = next((each for each in known if largest >= each[1]), ("B", 1))
-            if any(each.side for each in table.columns):
+            if compared:
                 unit, scale = next(each for each in known if each[0] in _COMPARED_SIZES)
             number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
         case Kind.QUANTITY:
