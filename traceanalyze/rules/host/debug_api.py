@@ -65,7 +65,7 @@ def find(facts: Facts, options: Options) -> Findings:
         PyTorch Performance Tuning Guide.
     """
     checks = _checks(facts)
-    if checks.count:
+    if checks.functions:
         yield _anomaly(facts, checks)
     if reason := facts.missing("P"):
         raise UnmeasuredError(reason)
@@ -85,8 +85,7 @@ class _Checks(NamedTuple):
     """What anomaly detection does after functions of the backward pass."""
 
     spans: Intervals
-    count: int
-    """Functions."""
+    functions: int
 
 
 def _checks(facts: Facts) -> _Checks:
@@ -117,7 +116,7 @@ def _anomaly(facts: Facts, checks: _Checks) -> Finding:
         draws="host" if host else "idle",
         intervals=intervals_of(*checks.spans),
         sentence="anomaly",
-        evidence=measured(time=time, count=checks.count),
+        evidence=measured(time=time, count=checks.functions),
         scope=Scope(ops=("aten::isnan",)),
-        count=checks.count,
+        count=checks.functions,
     )
