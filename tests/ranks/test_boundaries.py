@@ -398,6 +398,16 @@ def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(late, 
     assert _delayed_by(groups[::2], columns_of(groups[::2]), 0, 1) is None
 
 
+@pytest.mark.parametrize(("hidden", "group"), [(True, 1), (False, None)])
+def test_a_lead_that_hidden_waiting_leaves_is_not_caused_again(hidden, group):
+    """Rank 1 waits 10 for rank 2 before each collective, and comes 10, 20, 30 and 40 after rank 0, which computes."""
+    at = range(100, 500, 100)
+    shared = of_group(0, 1, calls=[(t + 50, t + 50 + 10 * (each + 1)) for each, t in enumerate(at)])
+    shared = replace(shared, exposed=shared.start * 0 if hidden else shared.duration)
+    groups = [shared, of_group(1, 2, calls=[(t + 20, t + 30) for t in at])]
+    assert _delayed_by(groups, columns_of(groups), 0, 1) == group
+
+
 @pytest.mark.parametrize("members", [1, 1024])
 def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before(monkeypatch, members):
     """Rank 1 waits 10 before the second collective, twice before the third, and 7 after the last."""

@@ -100,7 +100,10 @@ def _delayed_by(
         return None
     chosen = np.flatnonzero(one.synchronising)
     waited = _waited_before(groups, of, at, chosen, unsure)
-    caused = np.delete(one.wait[chosen], place, axis=1).mean(axis=1)
+    # Who computes while it waits is as early for the next one: only what is new of that waiting was caused since.
+    wait, shown = one.wait[chosen], np.clip(one.exposed - one.transfer[:, None], 0, one.wait)[chosen]
+    kept = np.concatenate((np.zeros_like(wait[:1]), (wait - shown)[:-1]))
+    caused = np.delete(np.clip(wait - kept, 0, None), place, axis=1).mean(axis=1)
     longer = waited[:, place] - np.delete(waited, place, axis=1).mean(axis=1)
     if np.clip(longer, 0, caused).sum() < MOSTLY * caused.sum():
         return None

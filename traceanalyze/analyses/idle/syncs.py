@@ -153,9 +153,12 @@ def own_stretches(context: Context) -> Intervals:
     return intervals.union(_quiet(pieces, least), context.once(timed_stretches), _alike(context))
 
 
-def quiet_stretches(context: Context) -> Intervals:
-    """Idle time that may be no sync's: with all stretches that nothing recorded explains."""
-    return intervals.union(_quiet(context.once(idle_pieces), PYTHON_NS), context.once(timed_stretches))
+def longer_stretches(context: Context, least: int) -> Intervals:
+    """Idle time that may be no sync's: stretches that nothing recorded explains, from so many ns on."""
+    pieces = context.once(idle_pieces)
+    own = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start >= least)
+    long = intervals.merge(pieces.start[own], pieces.end[own])
+    return intervals.union(long, _quiet(pieces, PYTHON_NS), context.once(timed_stretches))
 
 
 def perhaps_timed(context: Context) -> Intervals:

@@ -148,9 +148,9 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
     work = [one for one in told if one.part in _OWN_WORK]
     rest = [one for one in told if one.part not in _OWN_WORK]
     steps = {one.step for one in rest}
-    alone = len(steps) == 1 and "" not in steps
-    step = [Message(_SAY["not_explained_step"], (("step", Kind.TEXT, name),)) for name in steps if alone]
-    return (*map(_sentence, rest), *step, *map(_sentence, work))
+    step = steps.pop() if len(steps) == 1 else ""
+    alone = (Message(_SAY["not_explained_step"], (("step", Kind.TEXT, step),)),) if step else ()
+    return (*map(_sentence, rest), *alone, *map(_sentence, work))
 
 
 def _sentence(one: Unexplained) -> Message:

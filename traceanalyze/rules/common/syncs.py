@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.idle.syncs import blamed, own_stretches, perhaps_timed, quiet_stretches, timed_stretches
+from traceanalyze.analyses.idle.syncs import (
+    blamed,
+    longer_stretches,
+    own_stretches,
+    perhaps_timed,
+    timed_stretches,
+)
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.intervals import coverage, intersect, subtract, union
@@ -162,14 +168,14 @@ def places(
     return sorted(masks, key=lambda one: -int(np.diff(calls.spans(one[2]), axis=1).sum()))
 
 
-def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
+def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: int = 0) -> Iterator[Finding]:
     """One finding on the chosen calls: what they cost together, the costliest places as evidence.
 
     What is no sync's (`own_stretches`) is left out, though a call drained the device before it. Whether that ends at
     its own time, and whether the work after a read needs the number, is not recorded: at worst both.
 
-    `with_use`: without the calls there is no value, hence neither operators that read it nor the Python between these;
-    at best nor the Python that follows, as far as the device waits meanwhile, where it is more until the next launch.
+    `with_use`: without the calls there is no value, hence neither operators that read it nor Python between these of
+    less than so many ns; at best nor any Python that follows, as far as the device waits meanwhile.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
@@ -184,10 +190,10 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
         quiet = merged(facts.idle(Cause.UNTRACED))
-        short = subtract(quiet, facts.context.once(quiet_stretches))
-        use = union(short, launching(facts, np.flatnonzero(copies)))
-        removed = union(removed, intersect(use, merged(spans)))
-        unread = union(removed, intersect(quiet, merged(spans)))
+        use = union(quiet, launching(facts, np.flatnonzero(copies)))
+        brief = subtract(use, facts.context.once(longer_stretches, with_use))
+        unread = union(removed, intersect(use, merged(spans)))
+        removed = union(removed, intersect(brief, merged(spans)))
     # Any stretch of its own may end when what it waits for comes, and what follows a read may need the number.
     change = Change(removed, pinned=facts.context.once(timed_stretches))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
