@@ -67,7 +67,7 @@ def test_work_that_is_done_more_often_is_not_the_same_work():
     assert not any("work" in key for key in keyed(steps_of(2), steps_of(2, again=4)))
 
 
-def passes(*, backward=True, again=False, graph=False, lost=0, device=True):
+def passes(*, backward=True, again=False, graph=False, lost=0, captured=False, device=True):
     """Two steps of one forward operator and, `backward`, its node, which may run it `again`; of `lost` launches
     one shows no kernel, and a `graph` is launched by no operator."""
     b = TraceBuilder()
@@ -89,6 +89,9 @@ def passes(*, backward=True, again=False, graph=False, lost=0, device=True):
             if not device:
                 continue
             if lost and place % lost == 0:
+                if captured:
+                    b.api("cudaStreamBeginCapture", start, 1)
+                    b.api("cudaStreamEndCapture", start + 7, 1)
                 b.api("cudaLaunchKernel", start + 1, 5, correlation=9000 + 100 * number + place)
             else:
                 b.launch(start + 1, 5, at + 400 + 40 * place, 30, name=name[6:])
@@ -113,6 +116,8 @@ def test_a_side_that_lost_events_is_told_before_it_seems_to_do_less_work():
     lost = keyed(passes(), passes(lost=4))
     assert lost["launches_lost"] == {"side": "candidate", "share": 0.25, "other_share": 0.0}
     assert not any(key.startswith("work_") for key in lost)
+    # What a capture launches runs later, by its graph.
+    assert "launches_lost" not in keyed(passes(), passes(lost=4, captured=True))
 
 
 SGEMM, HALVES = "ampere_sgemm_128x64_tn", "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"

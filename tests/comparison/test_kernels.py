@@ -100,6 +100,9 @@ def test_a_kernel_that_took_anothers_place_is_the_same_under_a_new_name():
     tile = found["ampere_sgemm_32x32_tn"]
     assert (tile.base["kernel"], tile.candidate["kernel"]) == ("ampere_sgemm_32x32_tn", "ampere_sgemm_64x64_tn")
     assert tile.shared["match"] == "renamed"
+    second, third = (region(("a_kernel", 9), (name, 20)) for name in ("flash_fwd_kernel", "flash::FlashAttnFwdSm90<2>"))
+    (attention,) = kernel_pairs(second.context, third.context, CompareOptions())[1:]
+    assert (attention.shared["match"], attention.candidate["kernel"]) == ("renamed", "flash::FlashAttnFwdSm90<2>")
     # Whether generated code does the same nobody knows without its launch configuration.
     assert {"triton_poi_fused_add_0", "triton_red_fused_mul_sum_4"} <= found.keys()
     # Between other neighbours, or of another family, it is other work.

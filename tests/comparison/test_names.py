@@ -33,6 +33,8 @@ def name(text, **mapped):
                 *("aten::_flash_attention_forward", "aten::_flash_attention_backward", "npu::npu_fusion_attention"),
                 *("npu::npu_fusion_attention_grad", "aclnnFlashAttentionScoreGrad", "flash_attn::_flash_attn_forward"),
                 *("NpuFusionAttentionBackward0", "FlashAttnFuncBackward", "aten::_efficient_attention_forward"),
+                *("flash_attn_3::fwd", "flash_attn_3::bwd", "flash_attn_3::_flash_attn_backward", "aiter::mha_bwd"),
+                *("aiter::mha_fwd", "xformers_flash::flash_bwd", "_vllm_fa3_C::fwd", "_vllm_fa2_C::varlen_fwd"),
             ],
             "aten::scaled_dot_product_attention",
         ),

@@ -180,7 +180,7 @@ def kernel_labels(
     return label | {name: anew[called] for name, called in label.items() if called in anew}, frozenset(anew.values())
 
 
-_GENERATED = (KernelGroup.COMPILED, KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
+_GENERATED = (KernelGroup.COMPILED, KernelGroup.MATMUL, KernelGroup.CONVOLUTION, KernelGroup.ATTENTION)
 """Kernels whose names a compiler or a library makes up: they change with tile, stages and number, the work does not."""
 
 

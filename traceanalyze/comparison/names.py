@@ -23,11 +23,13 @@ _SAME = {
     "scaled_dot_product_attention": (
         "scaled_dot_product_flash_attention scaled_dot_product_efficient_attention scaled_dot_product_cudnn_attention "
         "scaled_dot_product_fused_attention_overrideable scaled_dot_product_attention_math flash_attention_forward "
-        "efficient_attention_forward cudnn_attention_forward flash_attention efficient_attention npu_fusion_attention "
-        "npu_fusion_attention_v2 npu_fusion_attention_v3 npu_fused_infer_attention_score npu_prompt_flash_attention "
-        "npu_incre_flash_attention flash_attention_score flash_attn::flash_attn flash_attn::flash_attn_forward "
-        "flash_attn::flash_attn_varlen_forward flash_attn::flash_attn_varlen xformers_flash::flash_fwd "
-        "xformers_flash::flash_bwd xformers::efficient_attention_forward_cutlass aiter::mha_fwd aiter::mha_bwd "
+        "efficient_attention_forward cudnn_attention_forward flash_attention efficient_attention cudnn_attention "
+        "npu_fusion_attention npu_fusion_attention_v2 npu_fusion_attention_v3 npu_fused_infer_attention_score "
+        "npu_prompt_flash_attention npu_incre_flash_attention flash_attention_score flash_attn::flash_attn "
+        "flash_attn::flash_attn_forward flash_attn::flash_attn_varlen_forward flash_attn::flash_attn_varlen "
+        "flash_attn_3::fwd flash_attn_3::bwd flash_attn_3::flash_attn_forward flash_attn_3::flash_attn "
+        "_vllm_fa2_C::varlen_fwd _vllm_fa2_C::fwd_kvcache _vllm_fa3_C::fwd xformers_flash::flash_fwd "
+        "xformers_flash::flash aiter::mha_fwd aiter::mha xformers::efficient_attention_forward_cutlass "
         "aiter::flash_attn_forward FlashAttnFunc FlashAttnVarlenFunc"
     ),
     "swiglu": "npu_swiglu swi_glu",
@@ -90,7 +92,7 @@ _COMPILED = regex(r"## Call CompiledFxGraph \w+ ##|CompiledFxGraph\b.*")
 _COUNTED = regex(r"(triton_\w*?)_\d+$")
 _BACKWARD = regex(
     r"autograd::engine::evaluate_function: |torch::autograd::(AccumulateGrad|CppNode<|CopySlices)"
-    r"|\w*Backward(s|\d*)$|.*::\w+_backward\w*(\.\w+)?$|.*::(\w+_bwd|npu_\w+_grad)(\.\w+)?$"
+    r"|\w*Backward(s|\d*)$|.*::\w+_backward\w*(\.\w+)?$|.*::((\w+_)?bwd|npu_\w+_grad)(\.\w+)?$"
     r"|(AscendCL@)?aclnn\w*(Backward|Grad|Backprop)"
 )
 _PASS = regex(r"_(backward(_\w+)?|bwd|grad)$")

@@ -13,12 +13,14 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Rows, distinct, occurs, short
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import ApiClass
 
 FULL_QUEUE_DEPTH = 1000
 """A long launch with this many events waiting on its stream blocks because the queue is full (definitions §6)."""
 LONG_LAUNCH_NS = 50_000
+_BEGIN_CAPTURE, _END_CAPTURE = regex(r"StreamBeginCapture"), regex(r"StreamEndCapture")
 
 LAUNCHES = declare(
     "launches",
@@ -198,10 +200,13 @@ def _observed(values: NDArray[np.int64], q: int) -> int | None:
 def lost_launches(context: Context) -> Rows:
     """Positions of the launches and copies of which the recording shows no work of the device.
 
-    Calls that hardly ever have an event of their own only lead to one that has (`aclnn*`, `Enqueue`).
+    Calls that hardly ever have an event of their own only lead to one that has (`aclnn*`, `Enqueue`). What a capture of
+    a graph launches does not run.
     """
     calls, shown = context.calls, np.zeros(len(context.calls) + 1, np.bool_)
     shown[context.link] = True
+    begins, ends = (context.trace.strings.matches(calls.name, one.search) for one in (_BEGIN_CAPTURE, _END_CAPTURE))
+    shown[:-1] |= np.cumsum(begins.astype(np.int64) - ends) > 0
     each = group(calls.name)
     usual = 2 * each.sum(shown[:-1].astype(np.int64)) >= each.count()
     asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
