@@ -141,7 +141,7 @@ DENSE = (
     ("arguments", _RAN.replace('"stream":7', _MORE), 380),
     ("names", _OP.replace("aten::mm", "a#"), 2660),
     ("kernel-names", _RAN.replace('"k"', '"k#"'), 2676),
-    ("threads", _OP.replace('"tid":1', '"tid":#'), 2660),
+    ("threads", _OP.replace('"tid":1', '"tid":#'), 8660),
     ("launches", _CALL + _RAN.replace('"stream":7', '"stream":7,"correlation":#'), 568),
 )
 """Events that take much memory for what they take in a file, and how many bytes a file has to have room for of each."""
