@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 import traceanalyze
+from tests.builder import TraceBuilder
 from tests.fuzz.mutations import damaged
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Model, Ranks, Recording, Workload
@@ -66,3 +67,27 @@ def is_json(text):
         return bool(json.loads(plain, strict=False))
     except ValueError:
         return False
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ProfilerStep#7",
+        "execute_context_7(7)_generation_7(7)",
+        "execute_new_7_cached_7",
+        "step[DECODE bs=7]",
+        "step[EXTEND bs=7 toks=7]",
+        "Torch-Compiled Region: 7/7",
+        "void kernel<lambda(int)#7>(int)",
+        "_ZN7kernelE",
+        "DDP.forward 7",
+    ],
+)
+def test_a_number_in_a_name_may_be_longer_than_python_reads(name, tmp_path):
+    b = TraceBuilder()
+    for step in range(3):
+        b.step(step, 1000 * step, 1000)
+        for cat in ("user_annotation", "cpu_op"):
+            b.event(cat, name.replace("7", "9" * 5000), 1000 * step + 10, 500)
+        b.launch(1000 * step + 20, 1, 1000 * step + 100, 50, name=name.replace("7", "9" * 5000))
+    told(b.text().encode(), tmp_path / "trace.json")

@@ -32,7 +32,7 @@ _ALIKE = 1.25
 """Up to how much larger work of one name may be on one side and still be called the same."""
 SIDES = ("base", "candidate")
 _TRAINING = [Phase.BACKWARD, Phase.RECOMPUTE, Phase.OPTIMIZER, Phase.ZERO_GRAD]
-_DIMENSIONS = regex(r"\[(\d+(?:,\s*\d+)*)\]")
+_DIMENSIONS = regex(r"\[(\d{1,18}(?:,\s*\d{1,18})*)\]")
 _OTHER = 1.5
 """From how much more bytes on one side they are told."""
 _LOST = 0.05

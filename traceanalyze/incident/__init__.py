@@ -218,7 +218,7 @@ def _document(stream: Stream, path: str, size: int) -> Evidence | None:
     return Evidence(events, files=(FileRead(path, kind, size, lines, len(events)),))
 
 
-_SIGNALLED: Final = regex(r"Signal (\d+) \((\w+)\) received by PID (\d+)")
+_SIGNALLED: Final = regex(r"Signal (\d{1,9}) \((\w+)\) received by PID (\d{1,9})\b")
 
 
 def _error_json(value: Mapping[str, Any], path: str) -> Event | None:

@@ -23,7 +23,7 @@ _ISO = regex(
 _GLOG = regex(rb"(?:^|[\s\[\]:])[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})")
 _CTIME = regex(rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
 _SYSLOG = regex(rb"^(?:<\d+>)?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\S+) ")
-_BOOT = regex(rb"^\[ *(\d+)\.(\d+)\]")
+_BOOT = regex(rb"^\[ *(\d{1,9})\.(\d{1,9})\]")
 
 
 class Stamp(NamedTuple):

@@ -134,15 +134,15 @@ class Iteration(NamedTuple):
 
 
 _CONTEXT = regex(
-    r"execute_(?:\d+_)?context_(?P<new>\d+)(?:\((?P<new_of>[^()]*)\))?"
-    r"_generation_(?P<old>\d+)(?:\((?P<old_of>[^()]*)\))?"
+    r"execute_(?:\d+_)?context_(?P<new>\d{1,9})(?:\((?P<new_of>[^()]*)\))?"
+    r"_generation_(?P<old>\d{1,9})(?:\((?P<old_of>[^()]*)\))?"
 )
-_NEW = regex(r"execute_new_(?P<new>\d+)_cached_(?P<old>\d+)")
-_STEP = regex(r"step\[(?P<mode>[A-Z][A-Z_]+)(?: bs=(?P<requests>\d+))?(?: toks=(?P<tokens>\d+))?[^\]]*\]")
+_NEW = regex(r"execute_new_(?P<new>\d{1,9})_cached_(?P<old>\d{1,9})")
+_STEP = regex(r"step\[(?P<mode>[A-Z][A-Z_]+)(?: bs=(?P<requests>\d{1,9}))?(?: toks=(?P<tokens>\d{1,9}))?[^\]]*\]")
 _MODEL = regex(r"(.*[.:/ ])?execute_model(_?\d+)?")
 _WORD = regex(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
 _NO_ITERATION = regex(r"captur|warm_?up|image|jpe?g|png|video|audio|base64|json|utf|batch_decode", re.IGNORECASE)
-_TOKENS = regex(r"(?:sq)?(\d+)")
+_TOKENS = regex(r"(?:sq)?(\d{1,9})(?!\d)")
 _LOOP = regex(
     r"(.*/)?(vllm(_ascend)?/(v1/)?worker/\w*model_runner(_v1)?\.py\(\d+\): execute_model"
     r"|sglang/srt/managers/tp_worker\w*\.py\(\d+\): forward_batch_generation"

@@ -29,7 +29,7 @@ MOST = 256
 POINTS = 33
 """Durations kept of a name: of no more calls its quartiles are exact, else to a 32nd of their number."""
 _GROUPED = regex(r"Grouped_?Mat_?[Mm]ul|GroupedMM|grouped_(mm|matmul|gemm)|\bgmm\b", re.IGNORECASE)
-_SHAPE = regex(r"\d+(?:\s*,\s*\d+)*")
+_SHAPE = regex(r"(?<!\d)\d{1,18}(?:\s*,\s*\d{1,18})*(?!\d)")
 
 
 def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) -> Times:

@@ -25,7 +25,7 @@ from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Outcome, Severity
 
-_LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
+_LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d{1,9})\)")
 
 
 class Place(NamedTuple):

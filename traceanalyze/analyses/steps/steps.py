@@ -178,7 +178,7 @@ def _by_step(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     step, known = trace.events.numbers("step", device.row), known.copy()
     for name, start in zip(markers.name, markers.start.tolist(), strict=True):
-        number = re.search(r"(\d+)$", name)
+        number = re.search(r"(?<!\d)(\d{1,18})$", name)
         own = ~known & (step == int(number[1])) if number else np.zeros(len(known), np.bool_)
         time[own] = start
         known |= own

@@ -389,7 +389,7 @@ def step_times(path: Path, notes: list[str]) -> VendorNumbers | None:
 def step_number(text: str | None) -> int | None:
     """`50`, `step50`, `ProfilerStep#50` as 50."""
     digits = (text or "").strip().removeprefix("ProfilerStep#").removeprefix("step")
-    return int(digits) if digits.isdecimal() else None
+    return int(digits) if digits.isdecimal() and len(digits) < 19 else None
 
 
 _GRAPH_ENGINE = "cann::"
@@ -449,4 +449,4 @@ def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, res
 def device_of(text: str | None) -> tuple[int, int]:
     """`NPU:1` as (1, 1): kind as in PyTorch's records, and number."""
     kind, _, number = (text or "").partition(":")
-    return int(kind.upper() != "CPU"), int(number) if number.strip().isdecimal() else 0
+    return int(kind.upper() != "CPU"), int(number) if re.fullmatch(r"\d{1,9}", number.strip()) else 0

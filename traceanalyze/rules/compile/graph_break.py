@@ -21,7 +21,7 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
+REGION = regex(r"^Torch-Compiled Region: (\d{1,9})/\d+")
 _COMPILED = regex(r"^Torch-Compiled Region|^CompiledFunction(Backward)?$|^## Call CompiledFxGraph")
 HOST = *DISPATCH, Cause.UNTRACED
 """Why the device is idle where Python takes over: not for data, nor for other work."""
