@@ -449,4 +449,4 @@ def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, res
 def device_of(text: str | None) -> tuple[int, int]:
     """`NPU:1` as (1, 1): kind as in PyTorch's records, and number."""
     kind, _, number = (text or "").partition(":")
-    return int(kind.upper() != "CPU"), int(number) if re.fullmatch(r"\d{1,9}", number.strip()) else 0
+    return int(kind.upper() != "CPU"), int(number) if number.strip().isdecimal() and len(number) < 10 else 0
