@@ -241,9 +241,12 @@ class Stream:
         self._pending = memoryview(self.head[:at] + text + self.head[at:])
 
     def swells(self, amount: int, room: int, most: int) -> bool:
-        """Whether what was made of it so far is more than `room` and `most` times what it was packed in."""
+        """Whether what was made of it so far is more than `room` and `most` times what it was packed in.
+
+        Beyond 16 MiB twice as much: whoever records so much has a machine to read it.
+        """
         packed = self.consumed if self._stored.packed is None else self._stored.packed
-        return self.compressed and amount > room + packed * most
+        return self.compressed and amount > room + most * (packed + max(packed - (1 << 24), 0))
 
     @property
     def consumed(self) -> int:
