@@ -300,8 +300,8 @@ class Context:
             if rows.any():
                 found |= steps.host_end >= (events.ts + events.dur)[rows].max() - 1
         elif not len(self.device):
-            operators = events.ts[self.kind == EventKind.HOST_OP]
-            found[-1] |= not complete(np.histogram(operators, np.append(steps.start, steps.end[-1]))[0])[-1]
+            begun = np.sort(events.ts[self.kind == EventKind.HOST_OP])
+            found[-1] |= not complete(np.searchsorted(begun, steps.end) - np.searchsorted(begun, steps.start))[-1]
         return found
 
     @cached_property

@@ -523,5 +523,5 @@ SILENT = {
         optimizer("Adamax", "aten::addcdiv_", 120),
         optimizer("SGD", "aten::add_", 120),
     ],
-    "HST112": [zeroing(1, each=200, only_in=(0, 1, 2)), filled(3), zeroing(10, name="my own zeros")],
+    "HST112": [zeroing(1, each=200, only_in=(0, 1, 3)), filled(3), zeroing(10, name="my own zeros")],
 }
