@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import compress
@@ -20,6 +21,7 @@ from traceanalyze.report.output import Target, once_each, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
+    from traceanalyze.pipeline.compare import CompareChoices
     from traceanalyze.report.model import CompareReport
 
 _NAME = "performance_comparison_result_"
@@ -75,8 +77,19 @@ def in_layout_of_msprof(target: Target) -> Target:
     return target._replace(format="msprof")
 
 
-def write_compare(report: "CompareReport", targets: Sequence[Target], texts: Texts, view: View) -> None:
-    """Show the comparison, and write it where it belongs."""
+def unmarked(choices: "CompareChoices", report: "CompareReport") -> "CompareChoices":
+    """The same comparison, of the same ranks, as if no recording had marked steps."""
+    base, candidate = choices.base, choices.candidate
+    if report.comparison is not None:
+        base = base._replace(rank=report.comparison.base.rank)
+        candidate = candidate._replace(rank=report.comparison.candidate.rank)
+    return replace(choices, base=base, candidate=candidate, common=choices.common._replace(step_marker="(?!)"))
+
+
+def write_compare(
+    report: "CompareReport", targets: Sequence[Target], texts: Texts, view: View, *, written: "CompareReport"
+) -> None:
+    """Show the comparison, and write it, or one like it, where it belongs."""
     if all(target.path is not None for target in targets):
         show(rendered([report], Target(None, "console"), texts, view))
     for folder in (target.make_folder for target in targets if target.make_folder is not None):
@@ -84,7 +97,7 @@ def write_compare(report: "CompareReport", targets: Sequence[Target], texts: Tex
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError("{path}: cannot be made: {why}", folder, error.strerror) from error
-    write([report], targets, texts, view)
+    write([written], targets, texts, view)
 
 
 def compare(
@@ -249,5 +262,8 @@ def compare(
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(words, wanted=not quiet) as progress:
-        found = compare_report(choices, progress=progress)
-    write_compare(found, targets, words, view)
+        found = written = compare_report(choices, progress=progress)
+        if layout == Layout.MSPROF and not (step_marker or base_step or comparison_step):
+            # There nothing is a step: all that was recorded is compared.
+            written = compare_report(unmarked(choices, found), progress=progress)
+    write_compare(found, targets, words, view, written=written)

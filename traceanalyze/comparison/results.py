@@ -49,8 +49,10 @@ class SideInfo:
     cycle: int = 1
     """In how many steps long and short ones alternate, 1 where they do not."""
     kernel_span: int | None = 0
-    """From the first to the last kernel or collective of the steps that count, those between included; None where the
-    recording lacks some."""
+    """From the first to the last work of the device in the steps that count; None where the recording lacks some.
+
+    Copies and fills do not count on an NPU, nor where categories of events have capitals, as with msprof-analyze.
+    """
     waited: int | None = None
     """Time of communication that is waiting for other ranks, by the recordings of all of them; None without these."""
 

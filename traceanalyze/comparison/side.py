@@ -167,7 +167,11 @@ def _kernel_span(context: Context) -> int | None:
         return None
     if len(work) == 0:
         return 0
-    own = work[(device.device[work] == context.devices[0]) & (device.klass[work] != DeviceClass.MEM)]
+    counts = device.klass[work] != DeviceClass.MEM
+    if context.trace.origin.format == "kineto":
+        # Old versions of torch call what an event is `Memcpy`, newer ones `gpu_memcpy`.
+        counts |= context.trace.strings.matches(context.trace.events.cat[device.row[work]], str.islower)
+    own = work[(device.device[work] == context.devices[0]) & counts]
     return int(device.end[own].max() - device.start[own].min()) if len(own) else 0
 
 

@@ -24,9 +24,11 @@ from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats, clean
 _SAY = sentences(
     vendor_sheet="Where this workbook differs from that of msprof-analyze",
     vendor_steps="Numbers are sums over the steps compared: {base} of the base, {candidate} of the candidate.",
+    vendor_whole="Numbers are of all that was recorded, as there; `--base-step` and `--comparison-step` choose steps.",
     vendor_end=(
-        "`E2E Time` is from the first to the last kernel or collective of these steps, and `Free Time` what compute "
-        "and communication leave of it; the host's work around it is part of the step in `traceanalyze compare`."
+        "`E2E Time` is from the first to the last kernel or collective, with newer versions of torch also copy or "
+        "fill, and `Free Time` what compute and communication leave of it, as there; the host's work around it is part of "
+        "the step in `traceanalyze compare`."
     ),
     vendor_kernels=(
         "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
@@ -214,9 +216,9 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
             if len(every) > MAX_ROWS:
                 numbers = ("shown", Kind.COUNT, MAX_ROWS), ("number", Kind.COUNT, len(every))
                 cut.append(Message(_SAY["vendor_cut"], (("name", Kind.NAME, sheet.name), *numbers)))
-        steps = Message(
-            _SAY["vendor_steps"], (("base", Kind.COUNT, base.count), ("candidate", Kind.COUNT, candidate.count))
-        )
+        counts = ("base", Kind.COUNT, base.count), ("candidate", Kind.COUNT, candidate.count)
+        whole = base.step_choice == candidate.step_choice == "whole_trace"
+        steps = Message(_SAY["vendor_whole"]) if whole else Message(_SAY["vendor_steps"], counts)
         _write_differences(workbook, formats, formatter, (steps, *cut))
     return target.getvalue()
 
