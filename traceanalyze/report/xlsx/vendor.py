@@ -27,8 +27,8 @@ _SAY = sentences(
     vendor_whole="Numbers are of all that was recorded, as there; `--base-step` and `--comparison-step` choose steps.",
     vendor_end=(
         "`E2E Time` is from the first to the last kernel or collective, with newer versions of torch also copy or "
-        "fill, and `Free Time` what compute and communication leave of it, as there; the host's work around it is part of "
-        "the step in `traceanalyze compare`."
+        "fill, and `Free Time` what compute and communication leave of it, as there; the host's work around it is part "
+        "of the step in `traceanalyze compare`."
     ),
     vendor_kernels=(
         "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
