@@ -284,7 +284,7 @@ def test_the_command_writes_it_where_msprof_analyze_does(tmp_path: Path, monkeyp
     assert not (tmp_path / "x.html").exists()
 
 
-def test_a_workbook_is_replaced_by_the_next_one_and_empty_sheets_are_left_out(tmp_path: Path) -> None:
+def test_a_workbook_is_replaced_by_the_next_one_and_sheets_without_anything_are_left_out(tmp_path: Path) -> None:
     trace = TraceBuilder()
     trace.step(1, 0, 900)
     trace.op("aten::add", 10, 20)
@@ -295,7 +295,8 @@ def test_a_workbook_is_replaced_by_the_next_one_and_empty_sheets_are_left_out(tm
         assert run.exit_code == 0, run.output
         written.append(target.read_bytes())
     assert written[0] == written[1]
-    assert openpyxl.load_workbook(target).sheetnames == ["ApiCompare", "Differences"]
+    memory = ["MemoryCompareStatistic", "MemoryCompare"]
+    assert openpyxl.load_workbook(target).sheetnames == [*memory, "ApiCompare", "Differences"]
 
 
 def test_numbers_are_of_all_that_was_recorded_unless_steps_are_chosen(tmp_path: Path) -> None:
@@ -312,5 +313,21 @@ def test_numbers_are_of_all_that_was_recorded_unless_steps_are_chosen(tmp_path: 
         found = _times(pd.read_excel(written, sheet_name="OverallMetrics", header=2))
         assert found["Computing Time"] == (compute, compute)
         assert found["E2E Time"] == (end, end)
+        assert not pd.read_excel(written, sheet_name="ApiCompare", header=2)["api name"].str.startswith("Prof").any()
         said = pd.read_excel(written, sheet_name="Differences", header=None).to_string()
         assert ("of all that was recorded" in said) == (not more)
+
+
+def test_memory_that_a_side_did_not_record_is_a_sheet_without_rows(tmp_path: Path) -> None:
+    """A script finds the sheet that msprof-analyze writes, with all columns; zeros it does not find."""
+    b = TraceBuilder()
+    b.step(1, 0, 1000)
+    b.op("aten::mm", 10, 100)
+    b.launch(20, 5, 100, 100, name="kernel")
+    base = b.write(tmp_path / "base.json")
+    b.memory(15, 512, allocated=512, reserved=1024)
+    written = _written(tmp_path, base, b.write(tmp_path / "candidate.json"))
+    sheet = pd.read_excel(written, sheet_name="MemoryCompareStatistic", header=2)
+    assert (len(sheet), "Base Allocated Memory(MB)" in sheet) == (0, True)
+    said = pd.read_excel(written, sheet_name="Differences", header=None).to_string()
+    assert "MemoryCompareStatistic is empty" in said

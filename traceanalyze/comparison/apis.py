@@ -20,7 +20,7 @@ from traceanalyze.comparison.pairs import PerStep, how_changed, partners, sectio
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
-from traceanalyze.model.classify import is_data_loading, is_step_marker
+from traceanalyze.model.classify import PROFILER_STEP, is_data_loading, is_step_marker
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind
@@ -70,12 +70,13 @@ def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pai
 
 
 def _rows(context: Context) -> NDArray[np.int64]:
-    """All calls of all threads, without step markers, which are no calls."""
+    """All calls of all threads, without step markers, which are no calls; torch's own are none of any program's."""
     classify, strings = context.options.classify, context.trace.strings
     rows = np.flatnonzero(np.isin(context.kind, (EventKind.HOST_OP, EventKind.ANNOTATION, EventKind.API)))
-    marker = strings.lookup(context.trace.events.name[rows], lambda text: is_step_marker(text, classify))
-    calls: NDArray[np.int64] = rows[marker == 0]
-    return calls
+    marks = strings.matches(
+        context.trace.events.name[rows], lambda text: is_step_marker(text, classify) or PROFILER_STEP.fullmatch(text)
+    )
+    return rows[~marks]
 
 
 def _names(context: Context) -> tuple[list[str], NDArray[np.int64]]:

@@ -59,6 +59,7 @@ _SAY = sentences(
     ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
     vendor_lost="Work that a recording lost has no sheet, or an empty cell instead of 0: {part} of {side}.",
+    vendor_unrecorded="{name} is empty: not both sides recorded it.",
     vendor_cut="{name}: the first {shown} of {number} rows; more fit no sheet.",
 )
 
@@ -80,6 +81,7 @@ _COMPARED = {
 _IN_PLACE = frozenset({"operator_compare_statistic", "operator_compare"})
 """Tables that those of modules stand for where both sides recorded modules."""
 _OF_COMPUTE = frozenset({"kernel_compare", "kernel_type_compare"})
+_OF_MEMORY = frozenset({"memory_compare_statistic", "memory_compare"})
 _NO_COMPUTE = frozenset({"work_communication", "work_copy"})
 _SINGLE = frozenset({"operator_compare", "memory_compare"})
 """Tables of single calls, which are no sums."""
@@ -205,13 +207,19 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
         ]
         for key in _COMPARED:
             table, modules = tables.get(key), _recorded(tables.get(_MODULES[0]))
-            if table is None or not len(table) or (modules if key in _IN_PLACE else key in _MODULES and not modules):
+            if table is None or (modules if key in _IN_PLACE else key in _MODULES and not modules):
+                continue
+            # A script may ask for memory that one of the sides did not record: headings alone are no zeros.
+            unrecorded = key in _OF_MEMORY and table.absent is not None
+            if not len(table) and not unrecorded:
                 continue
             sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
             sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter) if key in _MODULES else sheet
             every = list(_shown(sheet, sums, (base.kernel_span, candidate.kernel_span), lost))
-            if not every:
+            if not every and not unrecorded:
                 continue
+            if unrecorded:
+                cut.append(Message(_SAY["vendor_unrecorded"], (("name", Kind.NAME, sheet.name),)))
             _write(workbook, formats, sheet, every[:MAX_ROWS], (base.path, candidate.path))
             if len(every) > MAX_ROWS:
                 numbers = ("shown", Kind.COUNT, MAX_ROWS), ("number", Kind.COUNT, len(every))
