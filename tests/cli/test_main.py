@@ -160,7 +160,8 @@ def dropped():
 @guard.guarded
 def command():
     {what}
-    time.sleep(30)
+    for _ in range(3000):
+        time.sleep(0.01)
 
 main.main = command
 __main__.run()

@@ -298,7 +298,9 @@ def test_ranks_and_sizes_of_runs():
         "ranks_differ": {"base": 3, "candidate": 1},
     }
     trace = training().trace()
-    assert keyed(side(trace, ranks=2), side(trace, ranks=4)) == {"world_sizes_differ": {"base": 2, "candidate": 4}}
+    assert keyed(side(trace, ranks=2), side(trace, ranks=4)) == {"rank_counts_differ": {"base": 2, "candidate": 4}}
+    # Of how many ranks the run without a world was, nobody knows.
+    assert "world_sizes_differ" not in keyed(ranked(3, 8), side(trace, ranks=1))
     one = ranked(0, 8).context.trace
     assert keyed(side(one, ranks=8), side(one, ranks=5)) == {"rank_counts_differ": {"base": 8, "candidate": 5}}
 

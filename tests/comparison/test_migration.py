@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_a_product_may_take_as_much_longer_as_peaks_differ(rows: dict[str, Any])
     assert product.peak_ratio == pytest.approx(312 / 294.912)
     assert product.win_ns == round(460_000 - 100_000 * 312 / 294.912)
     # Half of the time of the product, which alone has counters for it, and none of the layout change.
-    assert (product.bound, product.bound_share) == ("unit_cube", pytest.approx(200 / 460))
+    assert (product.bound, product.bound_share) == ("unit_cube", pytest.approx(200 / 400))
     assert product.layout_ns == 60_000
     assert (product.core, product.blocks, product.cores) == ("AI_CORE, AI_VECTOR_CORE", 20, 20)
     assert product.layout_bytes == 64 * 64 * 2
@@ -491,3 +492,15 @@ def test_who_moves_to_the_shared_profile_reads_first_for_which_rank_it_waits() -
     clocks = [row.clock for row in of_kernels if isinstance(row.clock, float)]
     assert clocks
     assert all(clock == pytest.approx(1800, abs=1) for clock in clocks)
+
+
+def test_work_that_nobody_knows_the_operators_of_is_nothing_to_win(tmp_path: Path) -> None:
+    """The sample without its timeline: kernels of the table alone, of operators that the base has under their names."""
+    shutil.copytree(PAIR / "npu", tmp_path / "npu")
+    for timeline in tmp_path.rglob("trace_view.json*"):
+        timeline.unlink()
+    report = traceanalyze.compare(PAIR / "gpu", tmp_path / "npu")
+    assert report.comparison is not None
+    rows = {row.op: row for row in report.comparison.tables["migration"].records()}
+    assert rows["<unlinked>"].win_ns == NotMeasured("operator_unknown")
+    assert rows["<unlinked>"].to_do == ()

@@ -204,8 +204,8 @@ def _steps(base: Side, candidate: Side) -> Iterator[Caveat]:
 
 
 def _ranks(base: Side, candidate: Side) -> Iterator[Caveat]:
-    sizes = [side.context.trace.origin.world_size or side.info.ranks for side in (base, candidate)]
-    if sizes[0] != sizes[1]:
+    sizes = [side.context.trace.origin.world_size for side in (base, candidate)]
+    if sizes[0] and sizes[1] and sizes[0] != sizes[1]:
         yield Caveat("world_sizes_differ", (("base", sizes[0]), ("candidate", sizes[1])))
     elif base.info.ranks != candidate.info.ranks:
         yield Caveat("rank_counts_differ", (("base", base.info.ranks), ("candidate", candidate.info.ranks)))

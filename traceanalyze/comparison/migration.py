@@ -352,8 +352,12 @@ def _operators(
         product = np.isin(new.kind[own], _PRODUCTS)
         types = old.precision(other), new.precision(own)
         peak = _allowed(*peaks, types if 2 * new.time[own][product].sum() > sums[1] else None)
-        bound, share = _bound(new, own)
-        win = _win(sums, peak, per)
+        layout = own[_named(new, own, "op_type", _LAYOUT)]
+        # Changes of layout have advice of their own.
+        bound, share = _bound(new, np.setdiff1d(own, layout) if len(layout) < len(own) else own)
+        # Of work that nobody's operator is known of, the base's is among that of its operators.
+        unknown = name == UNLINKED and not len(other)
+        win = NotMeasured("operator_unknown") if unknown else _win(sums, peak, per)
         cells = {
             "op": Word("all_work") if name == "" else name,
             **_amounts(sums, per),
@@ -369,13 +373,12 @@ def _operators(
         cells["cores"] = _cores(new, own)
         cells["base_precision"], cells["candidate_precision"] = types
         typed = (_numbers(new, own, "op_type", -1) >= 0).any()
-        layout = own[_named(new, own, "op_type", _LAYOUT)]
         time, size = (int(new.time[layout].sum()), _read(new, layout)) if typed else (_UNTYPED, _UNTYPED)
         cells["layout_ns"], cells["layout_bytes"] = (
             each if isinstance(each, NotMeasured) else per.candidate(each) for each in (time, size)
         )
         more = {"layout": layout, "only": ran.get(name, "to_only")}
-        said = tuple(_advice(name, old, new, other, own, cells | more, per))
+        said = () if unknown else tuple(_advice(name, old, new, other, own, cells | more, per))
         yield {**cells, "to_do": said}
 
 

@@ -188,6 +188,7 @@ REASONS = {
     "no_first_step": "needs a recording that begins with the first step of the program",
     "no_kernel_shapes": "not all ranks have kernels that run often and tell their shapes or launch configuration",
     "no_machines": "the recordings do not tell which machine each rank ran on",
+    "operator_unknown": "the profile does not tell which operators launched it",
     "unknown_links": "the bandwidth of these links is not known, and there are no other groups to compare with",
     "no_event_times": "the snapshot does not say when its events were (torch 2.1 and older, NPU)",
     "no_memory_history": "the snapshot has no history",
