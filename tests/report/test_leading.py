@@ -101,5 +101,5 @@ def test_waiting_that_is_not_measured_is_not_the_largest_part(tmp_path):
     trace.step(1, 0, 100)
     trace.op("aten::mm", 0, 100)
     trace.annotation("gloo:all_reduce", 10, 20, tid=2)
-    (only,) = traceanalyze.analyze(trace.write(tmp_path / "trace.json")).verdict_messages
-    assert "the largest part is host operators (100 %)" in Formatter(texts()).message(only)
+    first, *_ = traceanalyze.analyze(trace.write(tmp_path / "trace.json")).verdict_messages
+    assert "the largest part is host operators (100 %)" in Formatter(texts()).message(first)
