@@ -31,7 +31,9 @@ CAVEATS = sentences(
         "Not to be compared: the {side} shows no work of the device for {share} of its launches, the other side for "
         "{other_share}: events are lost."
     ),
-    work_backward=("Not the same work: only the {side} has a backward pass, with the optimizer {share} of its time."),
+    work_backward=(
+        "Not the same work: only the {side} has a backward pass: it and the optimizer take {share} of the time there."
+    ),
     recomputes=(
         "Only the {side} runs forward operators again in the backward pass (activation checkpointing): {time_ns} a "
         "step."

@@ -355,7 +355,7 @@ def _operators(
         layout = own[_named(new, own, "op_type", _LAYOUT)]
         # Changes of layout have advice of their own.
         bound, share = _bound(new, np.setdiff1d(own, layout) if len(layout) < len(own) else own)
-        # Of work that nobody's operator is known of, the base's is among that of its operators.
+        # Work of unknown operators has its counterpart among that of the base's known ones.
         unknown = name == UNLINKED and not len(other)
         win = NotMeasured("operator_unknown") if unknown else _win(sums, peak, per)
         cells = {

@@ -170,8 +170,7 @@ def operator_totals(base: Context, candidate: Context, options: CompareOptions) 
 
     Each device event inside the steps counts once, for the innermost operator around its launch; calls are those that
     launched some. Events whose launch lies in no operator, or is not known, have rows of their own. So the times of a
-    side sum to all its device time, exactly. NotMeasured if a side has no operators, or lacks its
-    device events.
+    side sum to all its device time, exactly. NotMeasured if a side has no operators, or lacks its device events.
     """
     if why := _unknown(base, candidate):
         return why

@@ -110,7 +110,7 @@ def loads(section: bytes) -> Any:
                 for name in file.namelist()
                 if name != _NAMES
             }
-        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document.get("texts", ()))])
+        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document["texts"])])
         return reader.made(document["value"])
     # What is wrong with it may show anywhere, and does not matter.
     except (Exception, RecursionError) as error:

@@ -49,8 +49,7 @@ def scan(
     """Read the text of a Chrome trace into columns, with the fastest scanner there is.
 
     The fields are the members of `args` to keep of complete and of instant events. `split` gives parts of the text to
-    be read at the same time, and makes `readinto` end before them. `watch` may
-    end it.
+    be read at the same time, and makes `readinto` end before them. `watch` may end it.
     """
     if backend() == "native":
         from traceanalyze.readers.scan import native
