@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -116,6 +116,7 @@ VALUES = st.recursive(
 
 
 @examples(150)
+@example([*range(7), 2**63])
 @given(VALUES)
 def test_what_is_put_in_comes_out(value):
     assert same(parts.loads(parts.dumps(value)), value)

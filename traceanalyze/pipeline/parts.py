@@ -173,7 +173,8 @@ class _Writer:
             return {"w": self._array(np.array([*map(self._text, value)]))}
         if kind in {int, float}:
             array = np.array(value)
-            return {"t": self._array(array)} if array.dtype in (np.int64, np.float64) else None
+            # Whole numbers too large for 64 bits would become others.
+            return {"t": self._array(array)} if array.dtype == np.dtype(kind) else None
         if not _fields(kind):
             return None
         columns = {name: tuple(getattr(each, name) for each in value) for name, _ in _fields(kind)}
