@@ -7,6 +7,7 @@ import json
 import zipfile
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -256,6 +257,13 @@ def test_a_damaged_part_is_none_or_tells_the_same(data):
 
 
 DAMAGED = packed(results([SAMPLES / "gpu_healthy"])[0])
+
+
+def test_a_small_part_may_be_damaged_anywhere():
+    whole = packed(InputError("{name}: bad", "x"))
+    for at, bit in product(range(len(whole)), range(8)):
+        found = unpack(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :], Spool())
+        assert found is None or packed(found) == whole
 
 
 @pytest.mark.parametrize(

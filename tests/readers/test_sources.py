@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import zipfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,21 @@ def test_empty_files_devices_and_damaged_archives_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
         archive.writestr("data.pkl", b"\x80\x02")
     assert why(tmp_path / "model.pt").endswith("no trace in this archive: 1 file, not a trace: data.pkl")
+
+
+def test_an_archive_damaged_anywhere_is_read_or_refused(tmp_path):
+    path = tmp_path / "run.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("spür.json", TRACE)
+    whole, told = path.read_bytes(), set()
+    for at, change in product(range(len(whole)), (1, 128)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1 :])
+        try:
+            told.update(read(source)[1] for source in expand([str(path)]).sources)
+        except InputError as error:
+            told.add(str(error))
+    assert len(told) > 10
+    assert not any("\n" in str(each) for each in told)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

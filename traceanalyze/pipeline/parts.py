@@ -69,7 +69,7 @@ def sections(part: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(part)) as file:
             return {name.removesuffix(".npz"): file.read(name) for name in file.namelist()}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
         raise DamagedError(str(error)) from error
 
 

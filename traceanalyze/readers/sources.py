@@ -132,7 +132,7 @@ def members_of_archive(path: str | Path) -> tuple[Source, ...]:
             found = [entry for entry in archive.infolist() if not entry.is_dir()]
             overlap = sum(entry.compress_size for entry in found) > file.seek(0, os.SEEK_END)
             entries = sorted((entry.filename, entry.file_size) for entry in found)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         raise InputError(
             "{path}: this zip archive is damaged or incomplete ({error}); copy it again", shown(str(path)), error
         ) from error

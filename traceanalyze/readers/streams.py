@@ -182,7 +182,7 @@ class StoredBytes:
             return cast("_Readable", self._resources.enter_context(archive.open(source.member)))
         except PermissionError as error:
             raise no_permission(self._name) from error
-        except (OSError, RuntimeError, zipfile.BadZipFile) as error:
+        except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
             raise self._closed_after(error) from error
 
     def _closed_after(self, error: Exception) -> InputError:

@@ -132,12 +132,13 @@ def _ends(path: Path) -> bytes:
 
 def _properties(workbook: Path) -> bytes:
     # Imported here: most reports replace no workbook.
+    import zlib
     from zipfile import BadZipFile, ZipFile
 
     try:
         with ZipFile(workbook) as opened:
             return b"".join(opened.read(name) for name in opened.namelist() if name.startswith("docProps/"))
-    except (BadZipFile, OSError, ValueError):
+    except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError):
         return b""
 
 
