@@ -96,8 +96,9 @@ def main() -> int:
             guided += [f"-artifact_prefix={target}.crash.", "-print_final_stats=1", "-verbosity=1", *kept]
             Path(kept[0]).mkdir(parents=True, exist_ok=True)
             if target in PYTHON:
-                # They are too slow for inputs that begin with one byte and grow.
-                commands = [[sys.executable, str(HERE / "readers.py"), target, "-len_control=0", *guided]]
+                # They are too slow for inputs that begin with one byte and grow; Atheris itself loses 0.3 MB a run.
+                own = ["-len_control=0", "-rss_limit_mb=8192"]
+                commands = [[sys.executable, str(HERE / "readers.py"), target, *own, *guided]]
             elif options.libfuzzer:
                 commands = [[str(program), *guided]]
             else:
