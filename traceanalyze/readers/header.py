@@ -6,6 +6,7 @@ A member that cannot be understood is left out and noted; it never stops the rea
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from traceanalyze.errors import Lost
@@ -78,9 +79,9 @@ def process_names(metadata: Iterable[Metadata]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for record in metadata:
         if record.name == b"process_name":
-            names[_decoded(record.pid)] = _argument(record, "name")
+            names[_decoded(record.pid)] = _argument(record.args, "name")
         elif record.name == b"process_labels":
-            labels[_decoded(record.pid)] = _argument(record, "labels")
+            labels[_decoded(record.pid)] = _argument(record.args, "labels")
     pids = [*names, *(pid for pid in labels if pid not in names)]
     return {
         pid: f"{names.get(pid, '')} [{labels[pid]}]".strip() if labels.get(pid) else names.get(pid, "") for pid in pids
@@ -90,15 +91,16 @@ def process_names(metadata: Iterable[Metadata]) -> dict[str, str]:
 def thread_names(metadata: Iterable[Metadata]) -> dict[tuple[str, str], str]:
     """(process id, thread id) → name."""
     return {
-        (_decoded(record.pid), _decoded(record.tid)): _argument(record, "name")
+        (_decoded(record.pid), _decoded(record.tid)): _argument(record.args, "name")
         for record in metadata
         if record.name == b"thread_name"
     }
 
 
-def _argument(record: Metadata, key: str) -> str:
+@lru_cache  # A recording may say the same thousands of times.
+def _argument(arguments: bytes, key: str) -> str:
     try:
-        return str(json_object(lenient_json(record.args)).get(key, "")).strip()
+        return str(json_object(lenient_json(arguments)).get(key, "")).strip()
     except ValueError:
         return ""
 

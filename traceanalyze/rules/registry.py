@@ -128,11 +128,12 @@ def _say(*rules: Rule) -> None:
 
 def _add(found: dict[str, Rule], rules: Iterable[Rule]) -> None:
     """Add rules by their ids: all of them, or none (ValueError) where one is called like another."""
-    wanted = dict(found)
+    wanted, slugs = dict(found), {each.slug for each in found.values()}
     for each in rules:
-        if each.id in wanted or any(each.slug == other.slug for other in wanted.values()):
+        if each.id in wanted or each.slug in slugs:
             raise ValueError(f"two rules are called {each.id} or {each.slug}")
         wanted[each.id] = each
+        slugs.add(each.slug)
     found.update(wanted)
 
 

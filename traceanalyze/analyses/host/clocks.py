@@ -190,16 +190,19 @@ def _moved(
     lane = np.full(len(trace.tracks), -1, np.int64)
     lane[trace.events.track[device.row]] = device.device
     arrives = lane[trace.flows.track[flow]]
-    ts, end, ends_at = trace.events.ts.copy(), trace.events.ts + trace.events.dur, trace.flows.ts.copy()
+    ts, dur, ends_at = trace.events.ts.copy(), trace.events.dur, trace.flows.ts.copy()
     start, until = device.start.copy(), device.end.copy()
     for clock in clocks.values():
         mine, arrow, event = row[of == clock.device], flow[arrives == clock.device], device.device == clock.device
-        for times, some in ((ts, mine), (end, mine), (ends_at, arrow), (start, event), (until, event)):
+        ends = ts[mine] + dur[mine]
+        for times, some in ((ts, mine), (ends_at, arrow), (start, event), (until, event)):
             times[some] = clock.on_host(times[some], trace.resolution_ns)
+        if clock.first != clock.last:
+            # Only a clock that drifts changes how long things take.
+            dur = dur.copy()
+            dur[mine] = clock.on_host(ends, trace.resolution_ns) - ts[mine]
     order = np.lexsort((device.row, start))
-    # Only a clock that drifts changes how long things take.
-    drifts = any(clock.first != clock.last for clock in clocks.values())
-    events = replace(trace.events, ts=ts, dur=end - ts if drifts else trace.events.dur)
+    events = replace(trace.events, ts=ts, dur=dur)
     others = ("row", "device", "stream", "name", "klass", "kind", "rule")
     by_row = {name: getattr(device, name)[order] for name in others}
     return Placed(

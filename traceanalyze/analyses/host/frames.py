@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.model.columns import Rows, ascending
+from traceanalyze.model.columns import Rows, ascending, distinct_codes
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Flows, Trace
@@ -127,9 +127,16 @@ def _rows(nested: Nest, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[
 
 
 def _names(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
-    known = rows >= 0
-    found = iter(trace.strings.each(trace.events.name[rows[known]]))
-    return [next(found) if one else None for one in known.tolist()]
+    codes, known = np.full(len(rows), -1, np.int64), rows >= 0
+    codes[known] = trace.events.name[rows[known]]
+    return names_of(trace, codes)
+
+
+def names_of(trace: Trace, codes: NDArray[np.signedinteger[Any]]) -> list[str | None]:
+    """The texts of some names, None for -1."""
+    several, of = distinct_codes(codes + 1, len(trace.strings) + 1)
+    names = [None if code == 0 else trace.strings.text(code - 1) for code in several.tolist()]
+    return [names[at] for at in of.tolist()]
 
 
 def lines_in(context: Context, track: int, spans: NDArray[np.int64]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.nesting import Nest, innermost
 from traceanalyze.analyses.kernels.events import DeviceEvents
-from traceanalyze.model.columns import MISSING, Rows, distinct, find, short
+from traceanalyze.model.columns import MISSING, Rows, distinct, find, occurs, short
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass
 
@@ -24,7 +24,7 @@ def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray
     """
     link = _by_correlation(trace, device, calls)
     if (link < 0).any() and len(trace.flows.ts):
-        link = np.where(link < 0, _by_flow(trace, device, calls), link)
+        link = np.where(link < 0, _by_flow(trace, device, calls, device.start[link < 0]), link)
     if (link < 0).any() and len(trace.flows.ts):
         link = np.where(link < 0, _by_task_flow(trace, device, calls), link)
     return short(link)
@@ -41,9 +41,9 @@ def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDAr
     return np.where((at >= 0) & (wanted != 0) & (wanted != -1), order[at], -1)
 
 
-def _by_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+def _by_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls, start: NDArray[np.int64]) -> NDArray[np.int64]:
     """Arrow start → call and arrow end → device event, both found by exact track and start time."""
-    source, event = arrows(trace, device, _LAUNCH_FLOWS)
+    source, event = arrows(trace, device, _LAUNCH_FLOWS, start)
     call = _at_place(calls.track, calls.start, trace.flows.track[source], trace.flows.ts[source])
     return _linked(device, event, call)
 
@@ -71,16 +71,19 @@ def _linked(device: DeviceEvents, event: NDArray[np.int64], call: NDArray[np.int
 
 
 def arrows(
-    trace: Trace, device: DeviceEvents, categories: frozenset[str]
+    trace: Trace, device: DeviceEvents, categories: frozenset[str], start: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Arrows of some categories that end at a device event: the flow they start with, and the event's position.
 
-    One start may have several ends. The event is found by its exact track and start.
+    One start may have several ends. The event is found by its exact track and start; of interest may be only those with
+    some of the starts.
     """
     flows = trace.flows
     wanted = trace.strings.matches(flows.cat, lambda text: text in categories)
     source = np.flatnonzero(wanted & (flows.phase == ord("s")))
     target = np.flatnonzero(wanted & (flows.phase == ord("f")))
+    if start is not None:
+        target = target[occurs(flows.ts[target], start)]
     at = find(flows.id[target], flows.id[source])
     source, target = source[at[at >= 0]], target[at >= 0]
     event = _at_place(trace.events.track[device.row], device.start, flows.track[target], flows.ts[target])
@@ -91,6 +94,8 @@ def _at_place(
     track: NDArray[np.int32], start: NDArray[np.int64], want_track: NDArray[np.int32], want_start: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Position of the row with exactly this track and start, -1 where there is none."""
+    if not len(want_start):
+        return np.zeros(0, np.int64)
     # Of rows and of what is wanted the first row with the start stands for it, so that both columns are one number.
     tracks = 1 + max(int(each.max(initial=0)) for each in (track, want_track))
     return find(find(want_start, start) * tracks + want_track, find(start, start) * tracks + track)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host.frames import locate
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate, names_of, ops_at
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import sync_costs
 from traceanalyze.analyses.steps.window import step_labels
@@ -98,7 +99,7 @@ def _host_ops(context: Context, gap: NDArray[np.int64]) -> list[str | None]:
     pieces, wanted = context.once(idle_pieces), np.zeros(len(context.once(idle_gaps)), np.bool_)
     wanted[gap] = True
     chosen = wanted[pieces.gap] & ((pieces.track >= 0) | (pieces.cause == Cause.UNTRACED))
-    times: dict[int, dict[str | None, int]] = {}
+    parts: list[tuple[NDArray[np.int64], ...]] = []
     for track in distinct(pieces.track[chosen]).tolist():
         mine, own = chosen & (pieces.track == track), context.op_nest.of(track)
         of, start, end = pieces.gap[mine], pieces.start[mine], pieces.end[mine]
@@ -107,27 +108,29 @@ def _host_ops(context: Context, gap: NDArray[np.int64]) -> list[str | None]:
         edges = distinct(edges[intervals.contains(Intervals(start, end), edges)])
         edges = distinct(np.concatenate((edges, end)))
         hit = overlaps(Intervals(edges[:-1], edges[1:]), Intervals(start, end))
-        for at, name, time in zip(
-            of[hit.second].tolist(), _names(context, track, hit.start), (hit.end - hit.start).tolist(), strict=True
-        ):
-            known = times.setdefault(at, {})
-            known[name] = known.get(name, 0) + time
-    return [max(times[at], key=times[at].__getitem__) if at in times else None for at in gap.tolist()]
+        parts.append((of[hit.second], _names(context, track, hit.start), hit.end - hit.start))
+    if not parts:
+        return [None] * len(gap)
+    of, name, time = (np.concatenate(column) for column in zip(*parts, strict=True))
+    groups = group(of, name)
+    # Of those in which it was equally long the one it was in first.
+    order = np.lexsort((groups.first, -groups.sum(time), of[groups.first]))
+    most = np.full(len(wanted), -1, np.int64)
+    most[of[groups.first[order]][::-1]] = name[groups.first[order]][::-1]
+    return names_of(context.trace, most[gap])
 
 
-def _names(context: Context, track: int, t: NDArray[np.int64]) -> list[str | None]:
-    """Innermost operator of a thread at each instant, else its call."""
+def _names(context: Context, track: int, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Code of the innermost operator of a thread at each instant, else of its call; -1 for neither."""
+    found, calls, names = np.full(len(t), -1, np.int64), context.calls, context.trace.events.name
     if track < 0:
-        return [None] * len(t)
-    calls, text = context.calls, context.trace.strings.text
+        return found
     first, last = np.searchsorted(calls.track, (track, track + 1)).tolist()
-    at = np.searchsorted(calls.start[first:last], t, "right") - 1 + first
-    in_call = (at >= first) & (calls.end[np.maximum(at, 0)] > t) if last > first else np.zeros(len(t), np.bool_)
-    ops = locate(context, track, t)[1]
-    return [
-        op or (text(int(calls.name[call])) if known else None)
-        for op, call, known in zip(ops, at.tolist(), in_call.tolist(), strict=True)
-    ]
+    if last > first:
+        at = np.searchsorted(calls.start[first:last], t, "right") - 1 + first
+        found = np.where((at >= first) & (calls.end[at] > t), calls.name[at], -1)
+    op = ops_at(context, track, t)
+    return np.where((op >= 0) & (names[op] > 0), names[op], found)  # Code 0 is no name.
 
 
 _TRIGGERS = ("sync_drained", "no_next_event", "no_launch_record", "launched_late", "queued")

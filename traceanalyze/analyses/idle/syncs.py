@@ -16,7 +16,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.steps.window import span_of
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
-from traceanalyze.model.columns import Rows, distinct
+from traceanalyze.model.columns import Rows, distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
@@ -148,7 +148,7 @@ def own_stretches(context: Context) -> Intervals:
     copy = np.flatnonzero(device.kind == EventKind.MEMCPY)
     copy = copy[directions(context, copy) == DIRECTIONS.index("d2h")]
     copy = copy[context.trace.events.numbers("bytes", device.row[copy]) > NUMBER_BYTES]
-    read = np.isin(context.once(idle_gaps).start, device.end[copy])[pieces.gap]
+    read = occurs(context.once(idle_gaps).start, device.end[copy])[pieces.gap]
     least = np.where(read, PYTHON_NS, LONG_NS)
     return intervals.union(_quiet(pieces, least), context.once(timed_stretches), _alike(context))
 
@@ -269,17 +269,18 @@ def sync_points(context: Context) -> Table:
 
 def _sites(context: Context) -> Table:
     """Calls under one operator instance are one point, points of one place one site."""
-    calls, text, costs = context.calls, context.trace.strings.text, context.once(sync_costs)
+    calls, costs = context.calls, context.once(sync_costs)
     doubt = context.doubt_of_idle and NotMeasured(context.doubt_of_idle)
     last = context.once(last_launch)
     points: dict[int, list[int]] = defaultdict(list)
+    call_name = context.trace.strings.each(calls.name[costs.call])
+    after = (calls.start[costs.call] >= last).tolist()
     op_row, op_name, user_frame = locate(context, calls.track[costs.call], calls.start[costs.call])
     for i, row in enumerate(op_row.tolist()):
         points[row if row >= 0 else -2 - i].append(i)
     sites: dict[tuple[str | None, str | None, str, bool], list[list[int]]] = defaultdict(list)
     for members in points.values():
-        names = dict.fromkeys(text(int(calls.name[costs.call[i]])) for i in members)
-        terminal = all(int(calls.start[costs.call[i]]) >= last for i in members)
+        names, terminal = dict.fromkeys(call_name[i] for i in members), all(after[i] for i in members)
         first = members[0]
         sites[op_name[first], user_frame[first], " + ".join(names), terminal].append(members)
     rows: list[dict[str, Value]] = []

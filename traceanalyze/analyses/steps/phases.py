@@ -91,7 +91,7 @@ def phases(context: Context) -> tuple[Table, Table]:
     found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int, bool]] = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
-        own = np.flatnonzero(shown & np.isin(phase, parts))
+        own = np.flatnonzero(shown & occurs(phase, parts))
         ran = intervals.merge(device.start[own], device.end[own])
         host = intervals.union(*(state.of(parts) for state in states))
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
