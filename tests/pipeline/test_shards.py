@@ -19,7 +19,8 @@ from traceanalyze.cli.app import app
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline import Choices, parts, reports, results, run_report, shards
+from traceanalyze.pipeline import Choices, parts, postmortem, reports, results, run_report, shards
+from traceanalyze.pipeline.postmortem import postmortem_reports
 from traceanalyze.pipeline.results import ALONE, Work
 from traceanalyze.pipeline.shards import Shard, merged_reports, shard_of, write_shard
 from traceanalyze.ranks import compare
@@ -158,6 +159,21 @@ def test_many_ranks_are_compared_once_and_the_report_is_the_same(tmp_path, monke
     assert sizes == [6]
     monkeypatch.setattr(run_report, "report_of_ranks", lambda run, ranks, choices, _: twice(run, ranks, choices))
     assert as_text(reports([str(path)], Choices())) == once
+    assert sizes == [6] * 3
+
+
+def test_many_ranks_are_compared_once_for_a_post_mortem(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 3)
+    path, sizes, again = ranks_of(tmp_path / "run", 6), [], compare.compare_ranks
+    for module in (compare, postmortem):
+        monkeypatch.setattr(
+            module, "compare_ranks", lambda ranks, *places: sizes.append(len(ranks)) or again(ranks, *places)
+        )
+    once = as_text(postmortem_reports([str(path)], Choices()))
+    assert sizes == [6]
+    side_by_side = postmortem.side_by_side
+    monkeypatch.setattr(postmortem, "side_by_side", lambda ranks, rules, _: side_by_side(ranks, rules))
+    assert as_text(postmortem_reports([str(path)], Choices())) == once
     assert sizes == [6] * 3
 
 

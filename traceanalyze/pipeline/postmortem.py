@@ -27,7 +27,7 @@ from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.results import ALONE, Work, analysed_files, chosen_ranks
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
-from traceanalyze.pipeline.run_report import SideBySide, run_report, side_by_side
+from traceanalyze.pipeline.run_report import SideBySide, ranks_of, run_report, side_by_side
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
@@ -192,7 +192,7 @@ def postmortem_reports(
     unused = [Unused(read, left_out, passed, memory, evidence.files), *[None] * (len(jobs) - 1)]
     incidents = [incident, *[IncidentParts()] * (len(jobs) - 1)]
     return tuple(
-        _report(*each, analysed, choices)
+        _report(*each, read, analysed, choices)
         for each in zip(_names(paths, jobs), jobs, shares, unused, incidents, strict=True)
     )
 
@@ -215,14 +215,15 @@ def _report(
     memory: tuple[MemoryFile, ...],
     unused: Unused | None,
     incident: IncidentParts,
+    read: ReadRecordings,
     analysed: Mapping[str, AnalysedRank],
     choices: Choices,
 ) -> Report:
     runs, rules = job.runs, choices.rules()
-    sides = [
-        side_by_side([analysed[trace.origin.path].with_trace(trace) for trace in chosen_ranks(run, choices)], rules)
-        for run in runs
-    ]
+    sides = []
+    for run in runs:
+        ranks, known = ranks_of(run, read, analysed, choices)
+        sides.append(side_by_side(ranks, rules, known))
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
     recordings = [recording_part(one) for one in sides]
     built = JobParts(
@@ -241,8 +242,8 @@ def _report(
         for file, one in enumerate(memory)
         for each in one.findings
     ]
-    known = [rule for rule, _ in rules.rules if platform in rule.platforms]
-    return build_postmortem(synthesize(recordings, troubles, rules=len(known)), built, version=__version__)
+    count = sum(platform in rule.platforms for rule, _ in rules.rules)
+    return build_postmortem(synthesize(recordings, troubles, rules=count), built, version=__version__)
 
 
 def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:

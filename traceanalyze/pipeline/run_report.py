@@ -138,12 +138,19 @@ def reports_of(read: ReadRecordings, results: Mapping[str, AnalysedRank], choice
     runs = with_notes(group_runs(read.traces, read.lost), read.notes)
     found = []
     for run in runs:
-        traces = chosen_ranks(run, choices)
-        # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
-        ranks = [results[trace.origin.path].with_trace(trace) for trace in traces]
-        known = read.compared.get(traces[0].origin.path) if traces else None
+        ranks, known = ranks_of(run, read, results, choices)
         found.append(report_of_ranks(run, ranks, choices, known))
     return tuple(found)
+
+
+def ranks_of(
+    run: Run, read: ReadRecordings, results: Mapping[str, AnalysedRank], choices: Choices
+) -> tuple[list[AnalysedRank], "Cluster | None"]:
+    """The wanted ranks of a run, and how they compare, where many were compared before."""
+    traces = chosen_ranks(run, choices)
+    # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
+    ranks = [results[trace.origin.path].with_trace(trace) for trace in traces]
+    return ranks, read.compared.get(traces[0].origin.path) if traces else None
 
 
 def report_of_ranks(

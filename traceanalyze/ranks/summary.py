@@ -12,13 +12,13 @@ from traceanalyze.analyses.idle.gc_pauses import may_pause, recorded_pauses
 from traceanalyze.analyses.idle.host_state import host_split, peers_unknown
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.idle.pauses import pauses
-from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.kernels.work import work_times
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import MISSING, width
+from traceanalyze.model.columns import narrow, width
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
@@ -62,30 +62,30 @@ def kernel_times(context: Context) -> KernelTimes:
     fields = context.trace.events.fields
     if not context.devices or not {"shapes", "kernel_shapes", "grid"} & set(fields):
         return KernelTimes()
-    device, work = context.device, context.once(device_work)
+    device, (event, time, op) = context.device, context.once(work_times)
     headline = device.device == context.devices[0]
     comm = headline & (device.klass == DeviceClass.COMM)
     busy = intervals.merge(device.start[comm], device.end[comm])
-    chosen = headline[work.event] & (device.klass[work.event] == DeviceClass.COMPUTE)
-    chosen &= work.time >= LEAST_NS
-    candidates = work.event[chosen]
-    chosen[chosen] = intervals.coverage(busy, device.start[candidates], device.end[candidates]) == 0
-    event, op = work.event[chosen], work.op[chosen]
-    row, time = device.row[event], work.time[chosen]
-    shape = context.trace.events.numbers("shapes", op)
-    shape = np.where(shape == MISSING, context.trace.events.numbers("kernel_shapes", row), shape)
-    grid = context.trace.events.numbers("grid", row)
+    chosen = np.flatnonzero((headline & (device.klass == DeviceClass.COMPUTE))[event] & (time >= LEAST_NS))
+    own = event[chosen]
+    chosen = chosen[intervals.coverage(busy, device.start[own], device.end[own]) == 0]
+    event, time, op = event[chosen], time[chosen], op[chosen]
+    row = device.row[event]
+    shape = context.trace.events.numbers("shapes", op, -1)
+    shape = np.where(shape < 0, context.trace.events.numbers("kernel_shapes", row, -1), shape)
+    grid = context.trace.events.numbers("grid", row, -1)
     rows = group(device.name[event], shape, grid)
     count, total = rows.count(), rows.sum(time)
-    known = (count >= LEAST_RUNS) & ((shape[rows.first] != MISSING) | (grid[rows.first] != MISSING))
-    order = np.lexsort((time, rows.of))
-    middle = time[order][np.cumsum(count) - count + count // 2] if len(rows) else time
+    known = (count >= LEAST_RUNS) & ((shape[rows.first] >= 0) | (grid[rows.first] >= 0))
     longest = np.argsort(-np.where(known, total, -1), kind="stable")[:MOST]
     longest = longest[known[longest]]
     first, text = rows.first[longest], context.trace.strings.text
-    names, counts, totals, medians = device.name[event[first]], count[longest], total[longest], middle[longest]
+    names, counts, totals = device.name[event[first]], count[longest], total[longest]
+    order, end = np.argsort(narrow(rows.of), kind="stable"), np.cumsum(count)[longest]
+    runs = (time[order[last - size : last]] for last, size in zip(end.tolist(), counts.tolist(), strict=True))
+    medians = np.array([np.partition(each, len(each) // 2)[len(each) // 2] for each in runs], np.int64)
     what = (
-        " ".join("" if code == MISSING else text(code) for code in codes)
+        " ".join(text(code) if code >= 0 else "" for code in codes)
         for codes in zip(shape[first].tolist(), grid[first].tolist(), strict=True)
     )
     return KernelTimes(tuple(context.trace.strings.texts(names)), tuple(what), counts, totals, medians)

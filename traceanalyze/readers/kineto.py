@@ -174,7 +174,7 @@ def _scan(stream: Stream | io.BytesIO, *, ascend: bool, brief: bool = False) -> 
     split = stream.split if isinstance(stream, Stream) else tuple
 
     def watch(memory: int) -> None:
-        if not isinstance(stream, Stream):
+        if not isinstance(stream, Stream) or (memory <= _ROOM and stream.text_bytes <= _TEXT_ROOM):
             return
         too_long = stream.swells(stream.text_bytes, _TEXT_ROOM, _TEXT_PER_PACKED_BYTE)
         if too_long or stream.swells(memory, _ROOM, _PER_PACKED_BYTE):

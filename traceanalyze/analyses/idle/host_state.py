@@ -71,8 +71,8 @@ def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
 
 def host_states(context: Context, track: int, with_data: bool) -> States:
     """What a host thread is doing at each instant; its data loading too only if `with_data`."""
-    if with_data and not len(context.once(loading_ranges).rows):
-        return context.once(host_states, track, False)
+    if with_data:
+        return _with_data(context, track)
     calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
     own = np.arange(first, last)[calls.outermost[first:last]]
@@ -81,8 +81,7 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
     def ran(chosen: NDArray[np.bool_]) -> Intervals:
         return intervals.merge(calls.start[own[chosen]], calls.end[own[chosen]])
 
-    layers = [(Cause.DATA_LOADING, data_loading(context, track))] if with_data else []
-    layers += [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]
+    layers = [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]
     layers.extend(
         (API_CAUSE[each], ran(~sync & (klass == each)))
         for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
@@ -92,9 +91,33 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
         layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
-        if with_data:
-            layers.append((Cause.DATA_LOADING, _loaded_elsewhere(context, layered(layers).spans)))
     return layered(layers)
+
+
+def _with_data(context: Context, track: int) -> States:
+    """The same with its data loading, which hides all else."""
+    states, loading = context.once(host_states, track, False), data_loading(context, track)
+    if not len(context.once(loading_ranges).rows):
+        return states
+    if len(states.start) and len(loading.start):
+        outside = intervals.gaps(loading, int(states.start[0]), int(states.end[-1]))
+        free = intervals.overlaps(states.spans, outside)
+        states = States(free.start, free.end, states.cause[free.first])
+    states = _joined(states, loading)
+    if track == context.step_track:
+        elsewhere = _loaded_elsewhere(context, states.spans)
+        states = _joined(states, intervals.subtract(elsewhere, intervals.merge(states.start, states.end)))
+    return states
+
+
+def _joined(states: States, loading: Intervals) -> States:
+    """The same and, in the time between them, data loading."""
+    if not len(loading.start):
+        return states
+    start, end = (np.concatenate(each) for each in zip(states.spans, loading, strict=True))
+    cause = np.concatenate((states.cause, np.full(len(loading.start), Cause.DATA_LOADING, np.uint8)))
+    order = np.argsort(start, kind="stable")
+    return States(start[order], end[order], cause[order])
 
 
 def _loaded_elsewhere(context: Context, active: Intervals) -> Intervals:

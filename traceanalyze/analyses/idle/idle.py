@@ -102,7 +102,7 @@ def idle_pieces(context: Context) -> Pieces:
     nowhere = np.full(len(rest.gap), -1, np.int32)
     untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
-    joined.cause[np.isin(joined.cause, _doubted(context))] = Cause.UNTRACED
+    joined.cause[occurs(joined.cause, _doubted(context))] = Cause.UNTRACED
     return _rows(joined, np.argsort(joined.start, kind="stable"))
 
 

@@ -120,7 +120,7 @@ def _inside(context: Context) -> Pauses:
         place = own.start + np.flatnonzero(nest.own[own] >= LEAST_NS)
         place = place[nest.stop[place] > place + 1]
         place = place[~context.trace.strings.matches(events.name[nest.row[place]], _COMPUTES.search)]
-        child = np.flatnonzero(np.isin(nest.parent[own], place)) + own.start
+        child = np.flatnonzero(occurs(nest.parent[own], place)) + own.start
         active = intervals.union(known, intervals.merge(nest.start[child], nest.end[child]))
         silent = intervals.subtract(intervals.merge(nest.start[place], nest.end[place]), active)
         long = silent.end - silent.start >= LEAST_NS

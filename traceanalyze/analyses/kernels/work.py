@@ -55,7 +55,14 @@ class Work:
 
 
 def device_work(context: Context) -> Work:
-    """Collect the events of the analysed windows; one without length counts if it lies inside."""
+    """Collect the events of the analysed windows, and classify them."""
+    event, time, op = context.once(work_times)
+    op_name = np.where(op >= 0, context.trace.events.name[op], -1)
+    return Work(event, time, op, op_name, *_classify(context, event, op_name))
+
+
+def work_times(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    """`event`, `time` and `op` of `Work`; an event without length counts if it lies inside."""
     device, steps = context.device, context.counted
     windows = intervals.merge(steps.start, steps.end)
     time = intervals.coverage(windows, device.start, device.end)
@@ -63,9 +70,7 @@ def device_work(context: Context) -> Work:
     counted = time > 0
     counted[instant] = _inside(windows, device.start[instant])
     event = short(np.flatnonzero(counted))
-    op = context.op_nest.rows(context.event_op[event])
-    op_name = np.where(op >= 0, context.trace.events.name[op], -1)
-    return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
+    return event, time[event], context.op_nest.rows(context.event_op[event])
 
 
 def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
-from traceanalyze.model.columns import median
+from traceanalyze.model.columns import median, occurs
 from traceanalyze.model.phases import (
     STYLES,
     WORDS,
@@ -45,9 +45,9 @@ def find_markers(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions
 
     Without any, and without an expression of the user, iterations of an inference server are steps.
     """
-    host = np.isin(kind, _HOST_KINDS)
+    host = occurs(kind, _HOST_KINDS)
     # Of a trace of the device alone its own annotations are the only steps there are.
-    alone = not (host | (kind == EventKind.API) | (kind == EventKind.PYTHON)).any()
+    alone = not host.any() and not occurs(kind, (EventKind.API, EventKind.PYTHON)).any()
     ranges = np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION if alone else host)
     rows = _named_like_marker(trace, ranges, options)
     if len(rows):
@@ -88,8 +88,7 @@ def outermost_markers(trace: Trace, rows: NDArray[np.int64], *, on_device: bool)
 
 
 def _named_like_marker(trace: Trace, rows: NDArray[np.int64], options: ClassifyOptions) -> NDArray[np.int64]:
-    hit = trace.strings.lookup(trace.events.name[rows], lambda text: is_step_marker(text, options))
-    return rows[hit.astype(np.bool_)]
+    return rows[trace.strings.matches(trace.events.name[rows], lambda text: is_step_marker(text, options))]
 
 
 def step_windows(

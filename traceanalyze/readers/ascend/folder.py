@@ -290,8 +290,10 @@ def is_ascend(found: Scan) -> bool:
 def part_alone(name: str, found: Scan) -> Phrase | None:
     """What a file is that holds only one part of msprof's timeline; None for any other."""
     match = _MSPROF.fullmatch(PurePath(name).name)
+    if match is None or match["kind"] == "msprof":
+        return None
     names = {name.partition(" [")[0] for name in process_names(found.metadata).values()}
-    return _PART if match and match["kind"] != "msprof" and names <= _OF_PARTS else None
+    return _PART if names <= _OF_PARTS else None
 
 
 _PROFILE = Phrase(

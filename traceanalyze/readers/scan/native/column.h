@@ -1,9 +1,10 @@
-// Columns that grow without being copied: anonymous memory whose pages the kernel moves.
+// Columns that grow without being copied, once they are large: anonymous memory whose pages the kernel moves.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -62,13 +63,40 @@ public:
     void prepare(std::size_t begin, std::size_t end);
 
 private:
+    // Less is malloc'ed: of many small recordings each is written where the one before was, into pages that are there.
+    static constexpr std::size_t kMapped = std::size_t{1} << 20;
+
+    bool reallocate(std::size_t size);
+
     void* data_ = nullptr;
     std::size_t size_ = 0;
 };
 
+inline bool Memory::reallocate(std::size_t size) {
+    if (size == 0) {
+        std::free(data_);
+        data_ = nullptr;
+    } else {
+        void* moved = std::realloc(data_, size);
+        if (moved == nullptr) return false;
+        data_ = moved;
+    }
+    size_ = size;
+    return true;
+}
+
 #if TRACE_SCAN_REMAP
 inline bool Memory::resize(std::size_t size) {
     if (size == size_) return true;
+    if (std::max(size, size_) < kMapped) return reallocate(size);
+    if (size != 0 && size_ != 0 && std::min(size, size_) < kMapped) {
+        Memory other;
+        if (!other.resize(size)) return false;
+        std::memcpy(other.data_, data_, std::min(size, size_));
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        return true;
+    }
     if (size == 0) {
         munmap(data_, size_);
         data_ = nullptr;
@@ -84,6 +112,7 @@ inline bool Memory::resize(std::size_t size) {
 
 inline void Memory::prepare(std::size_t begin, std::size_t end) {
 #if defined(MADV_POPULATE_WRITE)
+    if (size_ < kMapped) return;
     constexpr std::size_t page = 4096;
     begin = begin / page * page;
     // Only advice: where the kernel does not know it, pages come one by one.
@@ -93,20 +122,8 @@ inline void Memory::prepare(std::size_t begin, std::size_t end) {
 #endif
 }
 #else
+inline bool Memory::resize(std::size_t size) { return reallocate(size); }
 inline void Memory::prepare(std::size_t, std::size_t) {}
-
-inline bool Memory::resize(std::size_t size) {
-    if (size == 0) {
-        std::free(data_);
-        data_ = nullptr;
-    } else {
-        void* moved = std::realloc(data_, size);
-        if (moved == nullptr) return false;
-        data_ = moved;
-    }
-    size_ = size;
-    return true;
-}
 #endif
 
 // A vector of plain values. Growing throws std::bad_alloc.
