@@ -436,13 +436,14 @@ def _sent_again(workload: Workload, _: float) -> Workload:
         ("exposed_comm", 20, "all_reduce", {"to_move"}),
         ("seldom_sent", 0, "all_reduce", {"to_join"}),
         ("sent_again", 0, "all_reduce", {"to_resend", "to_move"}),
+        ("sent_near", 0, "all_reduce", {"to_move"}),
     ],
 )
 def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
     fault: str, size: float, op: str, to_do: set[str], tmp_path: Path
 ) -> None:
     kinds = {name: kind.apply for name, kind in FAULTS.items()} | MORE
-    kinds |= {"seldom_sent": _seldom_sent, "sent_again": _sent_again}
+    kinds |= {"seldom_sent": _seldom_sent, "sent_again": _sent_again, "sent_near": _sent_again}
     kinds["small_launches"] = lambda made, by: replace(
         made, host=replace(made.host, launch=round(by * made.host.launch))
     )
@@ -451,9 +452,15 @@ def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
     (tmp_path / "gpu.json").write_bytes(write(simulate(program)[0]))
     npu = replace(program, device=replace(program.device, vendor="ascend"))
     home = write_ascend(tmp_path, simulate(kinds[fault](npu, size))[0], AscendLayout("8.3", 2))
+    timeline = home / "ASCEND_PROFILER_OUTPUT/trace_view.json"
     if fault == "sent_again":
-        timeline = home / "ASCEND_PROFILER_OUTPUT/trace_view.json"
         timeline.write_text(timeline.read_text().replace('"HCCS"', '"ROCE"').replace('"SDMA"', '"RDMA"'))
+    if fault == "sent_near":
+        # The shortest transfer goes over the network; those of over 4 s in all do not.
+        events = json.loads(timeline.read_text())
+        tasks = [each for each in events if each.get("args", {}).get("transport type") == "SDMA"]
+        min(tasks, key=lambda each: each["dur"])["args"] |= {"transport type": "RDMA", "link type": "ROCE"}
+        timeline.write_text(json.dumps(events))
     sides = traceanalyze.compare(tmp_path / "gpu.json", home).comparison
     assert sides is not None
     first = next(sides.tables["migration"].records())

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
-from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.communication.parts import NETWORK, went_over
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct as distinct_keys
 from traceanalyze.analyses.grouping import group
@@ -74,8 +74,8 @@ _SAY = sentences(
     to_move="{time} of it moves data{links}: look at the links, or compute beside it",
     to_join="{time} of it moves data{links}, {size} at a time: fewer and larger messages, or compute beside it",
     to_resend=(
-        "one moves data for {time}, and RDMA sends again after 4 s what is lost: look at the network between the "
-        "machines (hccn_tool)"
+        "one sends by RDMA for {time}, which repeats after 4 s what is lost: look at the network between the machines "
+        "(hccn_tool)"
     ),
     to_in="{time} of it in {op}",
     to_before="{time} of it before {op}",
@@ -195,7 +195,7 @@ class _Moves(NamedTuple):
     size: int | None
     """Mean of what is sent at a time, bytes."""
     longest: int
-    """How long the longest of them moves data, ns."""
+    """How long the one takes that sends longest over a network (RDMA), ns."""
 
 
 class _About(NamedTuple):
@@ -663,7 +663,7 @@ def _longest_for(rows: Sequence[Any]) -> int | None:
 def _of_collective(time: int, waits: tuple[int, int | None], moves: _Moves | None, per: PerStep) -> Iterator[Message]:
     """Of exposed communication what is waiting, and what is not."""
     (wait, rank), worth, links = waits, _WORTH * time, "" if moves is None else moves.rates
-    if moves is not None and isinstance(links, str) and _REMOTE.search(links) and moves.longest >= _RESENT:
+    if moves is not None and moves.longest >= _RESENT:
         yield _said("to_resend", time=(Kind.DURATION, moves.longest))
     if wait >= worth:
         whom = {} if rank is None else {"rank": (Kind.COUNT, rank)}
@@ -690,7 +690,6 @@ def _rate(each: Sequence[Pair], side: str) -> float | NotMeasured | None:
     return sum(cells["bytes"] for cells in own) / time if time else None
 
 
-_REMOTE = regex(r"RO?CE|RDMA")
 _RESENT = 4_000_000_000
 """msprof-analyze advisor: RDMA waits as long, ns, before it sends again."""
 _SMALL = 1 << 20
@@ -702,17 +701,23 @@ def _links(context: Context) -> dict[str, _Moves]:
     event = context.once(device_work).event
     event = event[context.device.klass[event] == DeviceClass.COMM]
     kind = types(context, event, description_rows(context, event))
-    parts, found = context.once(collective_parts), dict[str, _Moves]()
+    found = dict[str, _Moves]()
     for each in np.unique(kind).tolist():
         own = event[kind == each]
-        rates, sizes = link_rates(context, context.device.row[own]), sent(context, context.device.row[own])
+        rates, (task, sizes) = (one(context, context.device.row[own]) for one in (link_rates, sent))
         text = ", ".join(f"{link} {rate / 1e9:.3g} GB/s" for link, rate in sorted((rates or {}).items()))
         found[TYPES[each]] = _Moves(
             NotMeasured("no_collective_tasks") if rates is None else text,
             int(sizes.mean()) if len(sizes) else None,
-            0 if parts is None else int(parts.by_event(parts.end - parts.start)[own].max()),
+            _longest_far(context, task[went_over(context, task, NETWORK)]),
         )
     return found
+
+
+def _longest_far(context: Context, task: NDArray[np.int64]) -> int:
+    """Time in which the collective sends something that does so longest, of these tasks."""
+    of, busy = context.trace.events.numbers("part_of", task), context.trace.events.active
+    return max((intervals.total(busy(task[of == each])) for each in distinct(of).tolist()), default=0)
 
 
 def idle_places(found: tuple[Reasons, Reasons], keys: Mapping[str, str], per: PerStep) -> dict[str, list[_Place]]:

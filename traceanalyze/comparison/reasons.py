@@ -152,9 +152,8 @@ def work_reasons(side: Side, labels: Labels) -> Reasons:
 def _work(context: Context, event: int) -> str:
     """Tensors and types of the operator of a device event, or else of the kernel (Ascend), its name and its core."""
     row, place = context.device.row[[event]], int(context.event_op[event])
-    of_op = [described(context, field, context.op_nest.row[[place]])[0] for field in ("shapes", "dtypes")] * (
-        place >= 0
-    )
+    op = context.op_nest.row[[place]] if place >= 0 else row[:0]
+    of_op = [each for field in ("shapes", "dtypes") for each in described(context, field, op)]
     fields = "kernel_shapes", "kernel_dtypes", "op_type", "core"
     shapes, dtypes, op_type, core = (described(context, field, row)[0] for field in fields)
     said = tensors(*of_op) if any(of_op) else tensors(shapes, dtypes)

@@ -318,8 +318,8 @@ class Sections:
             head, rows = (self._line(self.texts.messages["advice"]),), len(advice)
             # All of them before more of any.
             items = [[self._advice(each, most) for most in (1, 2, 2, 3, 4, 6, _ALL)] for each in advice]
-            most = {"kept": rows + 1, "least": 2 * rows + 1, "fair": _TODO}
-            yield Section("todo", head, items, lambda omitted: self._counts(more=len(omitted)), rows, **most)
+            least, left = 2 * rows + 1, lambda omitted: self._counts(more=len(omitted))
+            yield Section("todo", head, items, left, rows, kept=rows + 1, least=least, fair=_TODO)
         elif told:
             weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
             sure = max(weighty, min(len(told), _NAMED))
