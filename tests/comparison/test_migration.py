@@ -90,7 +90,7 @@ def _npu(path: Path) -> Path:
     made.op("aten::gelu", 1700, 40)
     launch(1705, 1750, 200, "Gelu", **{"Block Dim": "4", "aiv_vec_time(us)": "20"})
     made.op("aten::zeros", 1900, 40)
-    launch(1905, 1960, 10, "ZerosLike")
+    launch(1905, 1960, 10, "ZerosLike", **{"Block Dim": "20", "aiv_vec_time(us)": "8"})
     # The host takes what it needs from the device, and computes.
     made.op("aten::nonzero", 1985, 300)
     made.op("aten::copy_", 1990, 100)
@@ -150,7 +150,8 @@ def test_few_cores_and_what_only_one_side_runs_are_said(rows: dict[str, Any]) ->
     assert [value for _, _, value in few.to_do[0].values] == [4, 20]
     assert (few.bound, few.bound_share) == ("unit_vector", 0.1)
     alone = rows["aten::zeros"]
-    assert (alone.base_time_ns, alone.win_ns, _said(alone)) == (0, 10_000, ["to_only"])
+    assert (alone.base_time_ns, alone.win_ns, _said(alone)) == (0, 10_000, ["to_only", "to_bound"])
+    assert [value for _, _, value in alone.to_do[1].values] == ["unit_vector", 0.8, ""]
 
 
 def _one_op(folder: Path, work: str) -> Any:
@@ -357,7 +358,7 @@ def test_types_that_a_profile_does_not_state_are_left_open_and_cores_are_of_the_
     report = traceanalyze.compare(SHARED / "kineto/hta/trace_diff/control/control.json.gz", home)
     assert report.comparison is not None
     rows = {row.op: row for row in report.comparison.tables["migration"].records()}
-    assert rows["aten::mm (backward)"].candidate_precision == "fp32/tf32"
+    assert rows["aten::mm (backward)"].candidate_precision == "fp32/hf32"
     # 24 cube cores, and two vector cores to each.
     assert rows["aten::mm (backward)"].cores == 24
     assert (rows["aten::_foreach_add"].blocks, rows["aten::_foreach_add"].cores) == (48, 48)
@@ -425,9 +426,9 @@ def _sent_again(workload: Workload, _: float) -> Workload:
         ("scalar_kernel", 1500, "aten::embedding (backward)", {"to_cores"}),
         ("plain_attention", 512, "aten::scaled_dot_product_attention", {"to_fused", "to_split"}),
         ("loop_optimizer", 2, "aten::_fused_adamw", {"to_fused", "to_split"}),
-        ("host_slow", 8, "dispatch", {"check_host_op", "to_queue"}),
+        ("host_slow", 8, "dispatch", {"check_host_op", "to_queue", "to_static"}),
         ("empty_cache", 2, "dispatch", {"check_dispatch_alloc", "to_in"}),
-        ("small_launches", 40, "dispatch", {"check_dispatch", "to_queue"}),
+        ("small_launches", 40, "dispatch", {"check_dispatch", "to_queue", "to_static"}),
         ("item_sync", 4, "untraced", {"check_sync", "to_in"}),
         ("gc_pause", 8, "untraced", {"check_untraced", "to_before"}),
         ("pageable_copy", 0.2, "memory_ops", {"check_memory_ops"}),

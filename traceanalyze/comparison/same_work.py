@@ -111,8 +111,9 @@ def precision(base: Side, candidate: Side) -> Iterator[Caveat]:
         )
         for each in found
     )
-    # Float that may or may not have been multiplied as TF32 is not known to differ from either.
-    if old and new and min(old_share, new_share) > MATCHED and old not in new and new not in old:
+    # Float that may or may not have been multiplied as TF32 (Ascend: HF32) is not known to differ from either.
+    kinds = old.replace("hf32", "tf32"), new.replace("hf32", "tf32")
+    if old and new and min(old_share, new_share) > MATCHED and kinds[0] not in kinds[1] and kinds[1] not in kinds[0]:
         values = (("base", old), ("base_share", old_share), ("candidate", new), ("candidate_share", new_share))
         yield Caveat("precision_differs", values)
 
