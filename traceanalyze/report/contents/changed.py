@@ -1,6 +1,7 @@
 """What the rules find on both sides of a comparison (new, gone, or of another size), and their ranks side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.comparison import columns
@@ -20,6 +21,10 @@ _SAY = sentences(
     compare_finding_changed="Behind it: {finding}, {candidate} instead of {base} per step.",
     compare_finding_new_at="New in the candidate: {finding} ({where}, {candidate} per step).",
     compare_finding_gone_at="Gone in the candidate: {finding} ({where}, {base} per step).",
+    compare_rank_waits=(
+        "Not all ranks were recorded, so waiting is at least this: all that a collective moves is taken as moved with "
+        "nothing beside it. The table of a rank's collectives tells more exactly where its profile states their tasks."
+    ),
     compare_finding_changed_at="Behind it: {finding} ({where}), {candidate} instead of {base} per step.",
 )
 _CHANGED = declare(
@@ -204,7 +209,9 @@ def ranks_table(base: "Cluster", candidate: "Cluster") -> Table:
         row |= {f"candidate_{key}": new.get(key) for key in _OF_RANK}
         diff = new["time_ns"] - old["time_ns"] if old and new else None
         rows.append({"rank": label, **row, "diff_ns": diff})
-    return _RANKS.fill_records(rows)
+    waits = [cluster.exposed_waits for cluster in (base, candidate)]
+    bound = any(not isinstance(each, NotMeasured) and each.bound for each in waits)
+    return replace(_RANKS.fill_records(rows), notes=(Message(_SAY["compare_rank_waits"]),) if bound else ())
 
 
 _OF_RANK = ("time_ns", "own_ns", "wait_ns", "compute_ns", "exposed_ns", "free_ns")
