@@ -275,7 +275,7 @@ def test_cores_are_told_by_blocks_where_the_use_of_the_cube_is_not(tmp_path, blo
     assert product.roofline_share == (pytest.approx(least) if share else NotMeasured("unknown_device"))
 
 
-@pytest.mark.parametrize(("stated", "dtype", "part"), [("NO", "fp32", 4), ("YES", "tf32", 2), ("N/A", "tf32", 2)])
+@pytest.mark.parametrize(("stated", "dtype", "part"), [("NO", "fp32", 4), ("YES", "hf32", 2), ("N/A", "hf32", 2)])
 def test_a_product_is_of_full_floats_where_the_table_says_so(tmp_path, stated, dtype, part):
     """HF32 does half as many products a cycle as 16 bits, whole floats a quarter."""
     floats = {"Input Data Types": "FLOAT;FLOAT;FLOAT", "Output Data Types": "FLOAT", "HF32 Eligible": stated}
@@ -286,7 +286,7 @@ def test_a_product_is_of_full_floats_where_the_table_says_so(tmp_path, stated, d
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [("text/level1/rank0_ascend_pt", "fp32"), ("db/level1/rank1_ascend_pt", "tf32")]
+    ("name", "dtype"), [("text/level1/rank0_ascend_pt", "fp32"), ("db/level1/rank1_ascend_pt", "hf32")]
 )
 def test_a_real_profile_reaches_its_memory_and_not_more(shared_traces, name, dtype):
     """61.1 million parameters are multiplied by a number at 1.6 TB/s; the same device as text and as a database."""

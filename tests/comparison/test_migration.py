@@ -90,7 +90,7 @@ def _npu(path: Path) -> Path:
     made.op("aten::gelu", 1700, 40)
     launch(1705, 1750, 200, "Gelu", **{"Block Dim": "4", "aiv_vec_time(us)": "20"})
     made.op("aten::zeros", 1900, 40)
-    launch(1905, 1960, 10, "ZerosLike")
+    launch(1905, 1960, 10, "ZerosLike", **{"Block Dim": "20", "aiv_vec_time(us)": "8"})
     # The host takes what it needs from the device, and computes.
     made.op("aten::nonzero", 1985, 300)
     made.op("aten::copy_", 1990, 100)
@@ -150,7 +150,8 @@ def test_few_cores_and_what_only_one_side_runs_are_said(rows: dict[str, Any]) ->
     assert [value for _, _, value in few.to_do[0].values] == [4, 20]
     assert (few.bound, few.bound_share) == ("unit_vector", 0.1)
     alone = rows["aten::zeros"]
-    assert (alone.base_time_ns, alone.win_ns, _said(alone)) == (0, 10_000, ["to_only"])
+    assert (alone.base_time_ns, alone.win_ns, _said(alone)) == (0, 10_000, ["to_only", "to_bound"])
+    assert [value for _, _, value in alone.to_do[1].values] == ["unit_vector", 0.8, ""]
 
 
 def _one_op(folder: Path, work: str) -> Any:
@@ -357,7 +358,7 @@ def test_types_that_a_profile_does_not_state_are_left_open_and_cores_are_of_the_
     report = traceanalyze.compare(SHARED / "kineto/hta/trace_diff/control/control.json.gz", home)
     assert report.comparison is not None
     rows = {row.op: row for row in report.comparison.tables["migration"].records()}
-    assert rows["aten::mm (backward)"].candidate_precision == "fp32/tf32"
+    assert rows["aten::mm (backward)"].candidate_precision == "fp32/hf32"
     # 24 cube cores, and two vector cores to each.
     assert rows["aten::mm (backward)"].cores == 24
     assert (rows["aten::_foreach_add"].blocks, rows["aten::_foreach_add"].cores) == (48, 48)
@@ -425,9 +426,9 @@ def _sent_again(workload: Workload, _: float) -> Workload:
         ("scalar_kernel", 1500, "aten::embedding (backward)", {"to_cores"}),
         ("plain_attention", 512, "aten::scaled_dot_product_attention", {"to_fused", "to_split"}),
         ("loop_optimizer", 2, "aten::_fused_adamw", {"to_fused", "to_split"}),
-        ("host_slow", 8, "dispatch", {"check_host_op", "to_queue"}),
+        ("host_slow", 8, "dispatch", {"check_host_op", "to_queue", "to_static"}),
         ("empty_cache", 2, "dispatch", {"check_dispatch_alloc", "to_in"}),
-        ("small_launches", 40, "dispatch", {"check_dispatch", "to_queue"}),
+        ("small_launches", 40, "dispatch", {"check_dispatch", "to_queue", "to_static"}),
         ("item_sync", 4, "untraced", {"check_sync", "to_in"}),
         ("gc_pause", 8, "untraced", {"check_untraced", "to_before"}),
         ("pageable_copy", 0.2, "memory_ops", {"check_memory_ops"}),
@@ -436,13 +437,14 @@ def _sent_again(workload: Workload, _: float) -> Workload:
         ("exposed_comm", 20, "all_reduce", {"to_move"}),
         ("seldom_sent", 0, "all_reduce", {"to_join"}),
         ("sent_again", 0, "all_reduce", {"to_resend", "to_move"}),
+        ("sent_near", 0, "all_reduce", {"to_move"}),
     ],
 )
 def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
     fault: str, size: float, op: str, to_do: set[str], tmp_path: Path
 ) -> None:
     kinds = {name: kind.apply for name, kind in FAULTS.items()} | MORE
-    kinds |= {"seldom_sent": _seldom_sent, "sent_again": _sent_again}
+    kinds |= {"seldom_sent": _seldom_sent, "sent_again": _sent_again, "sent_near": _sent_again}
     kinds["small_launches"] = lambda made, by: replace(
         made, host=replace(made.host, launch=round(by * made.host.launch))
     )
@@ -451,9 +453,15 @@ def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
     (tmp_path / "gpu.json").write_bytes(write(simulate(program)[0]))
     npu = replace(program, device=replace(program.device, vendor="ascend"))
     home = write_ascend(tmp_path, simulate(kinds[fault](npu, size))[0], AscendLayout("8.3", 2))
+    timeline = home / "ASCEND_PROFILER_OUTPUT/trace_view.json"
     if fault == "sent_again":
-        timeline = home / "ASCEND_PROFILER_OUTPUT/trace_view.json"
         timeline.write_text(timeline.read_text().replace('"HCCS"', '"ROCE"').replace('"SDMA"', '"RDMA"'))
+    if fault == "sent_near":
+        # The shortest transfer goes over the network; those of over 4 s in all do not.
+        events = json.loads(timeline.read_text())
+        tasks = [each for each in events if each.get("args", {}).get("transport type") == "SDMA"]
+        min(tasks, key=lambda each: each["dur"])["args"] |= {"transport type": "RDMA", "link type": "ROCE"}
+        timeline.write_text(json.dumps(events))
     sides = traceanalyze.compare(tmp_path / "gpu.json", home).comparison
     assert sides is not None
     first = next(sides.tables["migration"].records())

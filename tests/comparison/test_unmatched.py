@@ -58,6 +58,37 @@ def test_a_side_may_have_called_no_operator_in_its_steps():
     assert lacking["operators", "candidate"] == 0
 
 
+def said(found):
+    """Shares of both sides where they are said to do other work."""
+    values = [dict(one.values) for one in found.caveats if one.key == "work_unmatched"]
+    return [(each["base_share"], each["candidate_share"]) for each in values]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_any_model_has_does_not_make_models_the_same(swapped):
+    """Most of the time of both together is of `add`: of 101 µs 1, of 210 µs 200."""
+
+    def compared(*programs):
+        sides = [side_from(program.builder) for program in programs]
+        return said(compare_sides(*sides[:: -1 if swapped else 1], CompareOptions()))
+
+    def of(name, length, added):
+        return Program().step().op(name, length).op("aten::add", added)
+
+    found = compared(of("x::a", 100, 1), of("x::b", 10, 200))
+    shares = 1 / 101, 200 / 210
+    assert found == [pytest.approx(shares[::-1] if swapped else shares)]
+    # All that one side does, the other does, too, and more: a difference of theirs, unless their modules are others.
+    less, more = of("aten::mm", 10, 5), of("aten::mm", 10, 5).op("x::b", 14).op("x::c", 4)
+    assert compared(less, more) == []
+    less.builder.python("nn.Module: Net_0", 1, 100)
+    more.builder.python("nn.Module: Net_0", 1, 100)
+    assert compared(less, more) == []
+    other = of("aten::mm", 10, 5).op("x::b", 14).op("x::c", 4)
+    other.builder.python("nn.Module: Other_0", 1, 100)
+    assert compared(less, other) == [pytest.approx((15 / 33, 1) if swapped else (1, 15 / 33))]
+
+
 @pytest.mark.parametrize("details", [True, False])
 def test_work_of_which_less_than_half_has_a_partner_is_other_work(details):
     """10 + 20 of 57 µs are of an operator that both sides have; 10 + 12 of 49 are less than half."""
@@ -67,14 +98,13 @@ def test_work_of_which_less_than_half_has_a_partner_is_other_work(details):
         candidate = Program().step().op("aten::mm", length).op(around[1], inside=[("x::b", 12)])
         options = CompareOptions(details=details, **more)
         found = compare_sides(side_from(base.builder), side_from(candidate.builder), options)
-        shares = [dict(one.values)["share"] for one in found.caveats if one.key == "work_unmatched"]
-        return shares, found.tables["causes"]
+        return said(found), found.tables["causes"]
 
     shares, causes = compared(20)
     assert shares == []
     assert len(causes)
     shares, causes = compared(12)
-    assert shares == [pytest.approx(22 / 49)]
+    assert shares == [(10 / 25, 12 / 24)]
     assert (len(causes), causes.absent) == (0, NotMeasured("other_work"))
     shares, causes = compared(12, rank_anyway=True)
     assert len(shares) == 1

@@ -15,12 +15,14 @@ from tests.comparison.make import side_of
 from tests.pipeline.test_whatif import LIGHT, files, mean_step
 from tests.ranks.simulated import workload
 from tests.simulate.workload import MS, Fault, Loader, Script
+from traceanalyze.comparison import apis
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.pipeline import compare as pipeline
 from traceanalyze.report.console import render as console
 from traceanalyze.report.console.style import Style
+from traceanalyze.report.contents.changed import in_verdict
 from traceanalyze.report.view import View
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -173,6 +175,23 @@ def test_a_sync_that_was_added_is_named_with_its_line_and_costs_what_it_makes_th
     assert "after it has waited in aten::local_scalar_dense (untraced), +" in found.verdict
     # Waits that both sides have are no change.
     assert {row.change for row in both(tmp_path, added, added).tables["sync_compare"].records()} == {"finding_same"}
+
+
+@pytest.mark.parametrize(("elsewhere", "told"), [(0, True), (-2, True), (-6, False)], ids=["alone", "more", "less"])
+def test_a_wait_is_behind_a_longer_step_where_all_waiting_grew(elsewhere, told):
+    """A step 9 ms longer, 5 ms of it idle; one wait takes 4 ms more, and all the others together another time."""
+    sums = (("aten::item", 1, 5), ("aten::copy_", 7, 7 + elsewhere))
+    rows = [
+        {"op": op, "change": "finding_grown", "base_idle_ns": old * MS, "candidate_idle_ns": new * MS}
+        | {"diff_ns": (new - old) * MS}
+        for op, old, new in sums
+    ]
+    empty = dict.fromkeys(apis._SYNCS.keys)
+    table = apis._SYNCS.fill_records([empty | row for row in rows])
+    said = [each.key for each in in_verdict((), table, {"idle": 5 * MS}, 9 * MS, 100 * MS)]
+    assert said == ["compare_finding_changed"] * told
+    # Idle time as a whole fell: something else made the step longer.
+    assert not [*in_verdict((), table, {"idle": -5 * MS}, 9 * MS, 100 * MS)]
 
 
 def test_what_the_last_wait_of_a_recording_holds_up_is_no_zero():

@@ -148,6 +148,31 @@ def instants(own) -> tuple[int, int]:
     return waiting, moving
 
 
+def test_of_pairs_all_that_a_receive_takes_beyond_its_send_is_waiting(tmp_path):
+    """Stage 1 asks 1, 2 and 3 ms before stage 0 sends, which takes 0.1, 0.2 and 0.3 ms: none of them comes in time."""
+    early, moved = (1000, 2000, 3000), (100, 200, 300)
+    for rank in (0, 1):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        trace.step(1, 0, 20_000)
+        for place, (wait, time) in enumerate(zip(early, moved, strict=True)):
+            told = {"Collective name": "recv" if rank else "send", "In msg nelems": 1024, "dtype": "Float"}
+            group = {"Process Group Name": "pp", "Process Group Ranks": "[0, 1]", "Group size": 2}
+            trace.op("record_param_comms", 10 * place + 1, 6, **told, **group)
+            end = 5000 * (place + 1)
+            begin = end - time - wait * rank
+            trace.launch(10 * place + 2, 2, begin, end - begin, name="ncclDevKernel_SendRecv", stream=20)
+            trace.op("aten::mm", 10 * place + 7, 2)
+            trace.launch(10 * place + 8, 1, end + 10, 500, name="gemm")
+        trace.write(tmp_path / f"rank{rank}.json")
+    tables = traceanalyze.analyze(tmp_path).tables
+    (pair,) = tables["sends"].records()
+    stages = {row.rank: row for row in tables["pipeline_stages"].records()}
+    assert pair.receiver_wait_ns == stages["1"].bubble_ns == sum(early) * 1000
+    assert pair.transfer_ns == stages["0"].transfer_ns == stages["1"].transfer_ns == sum(moved) * 1000
+    assert pair.sender_wait_ns == stages["0"].bubble_ns == 0
+
+
 def test_without_a_name_the_group_tells_the_stage_and_the_page_has_a_lane_for_each(tmp_path):
     spans = written(tmp_path, "1f1b", named=False)
     report = traceanalyze.analyze(tmp_path)

@@ -77,7 +77,9 @@ def test_operators_and_calls_against_every_single_duration():
 def test_of_many_calls_quartiles_are_right_to_a_part_of_their_number():
     chance = random.Random(7)
     each = [{"Add": [chance.randrange(1_000_000) for _ in range(number)]} for number in (POINTS, 2_000, 5_000)]
-    (row,) = tables(*(a_rank(at, durations) for at, durations in enumerate(each)))["rank_spread"].records()
+    table = tables(*(a_rank(at, durations) for at, durations in enumerate(each)))["rank_spread"]
+    assert [note.key for note in table.notes] == ["spread_quartiles"]
+    (row,) = table.records()
     every = sorted(time for one in each for time in one["Add"])
     assert (row.min_ns, row.max_ns, row.calls) == (every[0], every[-1], 7_000 + POINTS)
     for at, found in ((1, row.q1_ns), (2, row.median_ns), (3, row.q3_ns)):

@@ -87,6 +87,7 @@ def test_binary_files_of_nsight_are_told_by_their_names():
         (b"<!DOCTYPE html><html>", Kind.HTML),
         (b"\n<svg>", Kind.HTML),
         (b"Name,Duration(us)\nMatMul,3\n", Kind.TABLE),
+        (b'title = "GPU, and NPU"\n', Kind.TEXT),
         (b"Traceback (most recent call last):\n  File", Kind.TEXT),
         (b"\n{ hello", Kind.JSON),
         (b"\x7fELF\x02\x01\x01\x00\x00", Kind.BINARY),

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+import traceanalyze
+from tests.builder import TraceBuilder
 from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
 from traceanalyze.comparison.results import Part
 
@@ -83,3 +85,29 @@ def test_every_part_has_a_check(key, language):
     (line,) = told(comparison()._replace(parts=(Part(key, 0, 40 * MS),), contributions=()), language)
     assert "check_" not in line
     assert "+10.00 ms" in line
+
+
+def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_path):
+    """10 products of 100 µs and then 40 of 200 µs; nothing is left for the reader to look up."""
+
+    def written(name, count, length, size, kernel="sgemm"):
+        trace = TraceBuilder()
+        trace.step(0, 0, 20_000)
+        args = {"Input Dims": [[size, 8], [8, size], []], "Input type": ["c10::BFloat16", "c10::BFloat16", "Scalar"]}
+        for place in range(count):
+            trace.op("aten::mm", 10 + 20 * place, 15, **args)
+            trace.launch(12 + 20 * place, 2, 1000 + 250 * place, length, name=f"void {kernel}<int>(float*)")
+        return trace.write(tmp_path / f"{name}.json")
+
+    few, many = written("few", 10, 100, 64), written("many", 40, 200, 128, "hgemm")
+    (line,) = (each for each in traceanalyze.compare(few, many, rank_anyway=True).advice if each.startswith("compute"))
+    assert line == (
+        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 × [64, 8] [8, 64] BFloat16, sgemm; "
+        "candidate 40 × [128, 8] [8, 128] BFloat16, hgemm."
+    )
+    slower = written("slower", 10, 200, 64)
+    (line,) = (each for each in traceanalyze.compare(few, slower).advice if each.startswith("compute"))
+    assert line.startswith(
+        "compute +1.000 ms (largest: aten::mm +1.000 ms): 10 instead of 10 × [64, 8] [8, 64] BFloat16"
+    )
+    assert "a lower clock" in line

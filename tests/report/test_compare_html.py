@@ -255,14 +255,14 @@ def test_the_side_stands_once_above_its_columns():
     assert sum(map(int, re.findall(r'colspan="(\d+)"', lines[0]))) == lines[1].count("<th")
 
 
-def test_caveats_come_before_the_picture_and_doubts_after_the_tables():
+def test_where_to_look_comes_first_and_caveats_before_the_picture_and_doubts_after_the_tables():
     text = Page(html_of()).text().replace("\xa0", " ")
     words = texts().messages
     order = [
+        text.rindex(words["advice"]),
         text.rindex(words["caveats"]),
         text.rindex("The two profiles have different levels."),
         text.index("From the base's step to the candidate's"),
-        text.rindex(words["advice"]),
         text.rindex(words["quality"]),
         text.index("Matched kernels: 100 % of the base's time"),
     ]

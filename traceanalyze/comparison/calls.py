@@ -15,6 +15,7 @@ from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level, ca
 from traceanalyze.comparison.names import is_wrapper
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.columns import Rows
+from traceanalyze.model.patterns import regex
 
 Stream = tuple[int, bool, int]
 """Step, backward pass, and thread: 0 for the one with most device time of this pass, and so on."""
@@ -135,6 +136,17 @@ class Calls:
 def compact(text: str) -> str:
     """A list of the profile on one line, so that it can be read and compared."""
     return re.sub(r",(?! )", ", ", re.sub(r"\s*\n\s*", "", text))
+
+
+_SIZED, _TYPE = regex(r"\[\d[\d, ]*\]"), regex(r'"(?:c10::)?([^"]*)"|([^",;\[\] ]+)')
+_NO_TENSOR = {"Scalar", "ScalarList", "GenericList"}
+
+
+def tensors(shapes: str | None, dtypes: str | None) -> str:
+    """Shapes and types of tensors as the profile lists them, without numbers and other arguments."""
+    types = dict.fromkeys(quoted or plain for quoted, plain in _TYPE.findall(dtypes or ""))
+    sized = _SIZED.findall(shapes or "") or [(shapes or "").strip("[], ")]
+    return " ".join(filter(None, (*sized, ", ".join(name for name in types if name and name not in _NO_TENSOR))))
 
 
 def described(context: Context, field: str, row: Rows) -> list[str | None]:

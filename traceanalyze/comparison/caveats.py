@@ -25,7 +25,8 @@ CAVEATS = sentences(
         "times as large in all."
     ),
     work_unmatched=(
-        "Not the same work: only {share} of the device time is of operators or kernels that both sides have."
+        "Not the same work: {base_share} of the base's device time and {candidate_share} of the candidate's is of "
+        "operators or kernels that both have."
     ),
     launches_lost=(
         "Not to be compared: the {side} shows no work of the device for {share} of its launches, the other side for "

@@ -240,9 +240,12 @@ def link_rates(context: Context, of: NDArray[np.int64] | None = None) -> dict[st
     return found
 
 
-def sent(context: Context, of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of each task inside the steps with which these collectives send something to another device."""
-    return _sent(context, of)[2] if "part_of" in context.trace.events.fields else np.zeros(0, np.int64)
+def sent(context: Context, of: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and bytes of the tasks inside the steps with which these collectives send something to another device."""
+    if "part_of" not in context.trace.events.fields:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    row, _, size = _sent(context, of)
+    return row, size
 
 
 def _sent(context: Context, of: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:

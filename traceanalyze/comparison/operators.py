@@ -108,6 +108,12 @@ def summed_kernels(
     return [tuple(sorted(kernels, key=lambda item: (-item[1], item[0]))) for kernels in found]
 
 
+def longest(of: NDArray[np.int64], time: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of the longest piece of each row, of equals the first."""
+    order = np.lexsort((np.arange(len(of)), -time, of))
+    return order[np.unique(of[order], return_index=True)[1]]
+
+
 def frames_of_longest(
     context: Context,
     of: NDArray[np.int64],
@@ -119,8 +125,7 @@ def frames_of_longest(
 
     Pieces with a thread (from 0 on) and a time of their own in `line` are looked up there.
     """
-    order = np.lexsort((np.arange(len(of)), -time, of))
-    chosen = order[np.unique(of[order], return_index=True)[1]]
+    chosen = longest(of, time)
     track, t = (np.append(each, -1)[event[chosen]] for each in launch_places(context))
     if line is not None:
         own, at = line[0][chosen], line[1][chosen]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,12 +24,13 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.attribution import headline_work, idle_parts
+from traceanalyze.comparison.calls import described, tensors
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, plain_api, several, untemplated
 from traceanalyze.comparison.kernels import kernel_labels
 from traceanalyze.comparison.noise import half_width
-from traceanalyze.comparison.operators import frames_of_longest
+from traceanalyze.comparison.operators import frames_of_longest, longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model import intervals
@@ -53,6 +55,8 @@ class Reason:
     """User source line of the longest piece."""
     steps: tuple[int, ...] = ()
     """Its time in each step that counts."""
+    work: str | None = None
+    """Of compute tensors, types, kernel and core of the longest piece."""
 
 
 _NONE = Reason(0, 0, None, None)
@@ -136,8 +140,25 @@ def work_reasons(side: Side, labels: Labels) -> Reasons:
         of_module = None if module is None else module[chosen]
         whole = np.array([what == "operator" for what, _ in named], np.bool_)[key]
         unit = np.where(whole, _calls(side, event, labels), -1 - event)
-        found |= summed_up(side, keys, key, side.exclusive[event], event, unit, context.device.start[event], of_module)
+        time = side.exclusive[event]
+        sums = summed_up(side, keys, key, time, event, unit, context.device.start[event], of_module)
+        if part == BUSY_PARTS[0]:
+            works = map(partial(_work, context), event[longest(key, time)].tolist())
+            sums = {of: replace(each, work=work) for (of, each), work in zip(sums.items(), works, strict=True)}
+        found |= sums
     return found
+
+
+def _work(context: Context, event: int) -> str:
+    """Tensors and types of the operator of a device event, or else of the kernel (Ascend), its name and its core."""
+    row, place = context.device.row[[event]], int(context.event_op[event])
+    op = context.op_nest.row[[place]] if place >= 0 else row[:0]
+    of_op = [each for field in ("shapes", "dtypes") for each in described(context, field, op)]
+    fields = "kernel_shapes", "kernel_dtypes", "op_type", "core"
+    shapes, dtypes, op_type, core = (described(context, field, row)[0] for field in fields)
+    said = tensors(*of_op) if any(of_op) else tensors(shapes, dtypes)
+    kernel = op_type or untemplated(context.trace.strings.text(int(context.device.name[event])))
+    return ", ".join(filter(None, [said, kernel, core]))
 
 
 def _calls(side: Side, event: Rows, labels: Labels) -> NDArray[np.int64]:
@@ -338,6 +359,8 @@ _CAUSES = declare(
         Column("what", Kind.TERM, "what the row stands for", heading="kind"),
         columns.MODULE,
         Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
+        Column("base_work", Kind.NAME, "base: tensors, types and kernel of the longest of compute", side="base"),
+        Column("candidate_work", Kind.NAME, "candidate: the same", side="candidate"),
     ),
     *columns.SUMS,
     ranked=True,
@@ -405,13 +428,14 @@ def _together(found: Sequence[Reason]) -> Reason:
     there = [each for each in found if each is not _NONE]
     if not there:
         return _NONE
-    modules = {each.module for each in there}
+    modules, most = {each.module for each in there}, max(there, key=lambda each: each.time)
     return Reason(
         sum(each.time for each in there),
         sum(each.count for each in there),
         modules.pop() if len(modules) == 1 else None,
-        max(there, key=lambda each: each.time).frame,
+        most.frame,
         tuple(map(sum, zip(*(each.steps for each in there), strict=True))),
+        most.work,
     )
 
 
@@ -445,6 +469,8 @@ def _cells(key: Key, base: Reason, candidate: Reason, place: int, per: PerStep) 
         "what": what,
         "module": modules.pop() if len(modules) == 1 else None,
         "frame": candidate.frame or base.frame,
+        "base_work": base.work,
+        "candidate_work": candidate.work,
     }
 
 

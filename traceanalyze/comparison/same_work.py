@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from math import prod
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ OTHER_WORK = ("launches_lost", "work_backward", "work_unmatched", "work_number",
 """Caveats that make percentages of the two sides meaningless."""
 MATCHED = 0.5
 """Share of the device time of both sides that must have a partner for them to do the same work."""
+_FAIR = 0.25
+"""Own: share of what the side does that does less, which the other has to do as well."""
 _ALIKE = 1.25
 """Up to how much larger work of one name may be on one side and still be called the same."""
 SIDES = ("base", "candidate")
@@ -109,40 +111,75 @@ def precision(base: Side, candidate: Side) -> Iterator[Caveat]:
         )
         for each in found
     )
-    # Float that may or may not have been multiplied as TF32 is not known to differ from either.
-    if old and new and min(old_share, new_share) > MATCHED and old not in new and new not in old:
+    # Float that may or may not have been multiplied as TF32 (Ascend: HF32) is not known to differ from either.
+    kinds = old.replace("hf32", "tf32"), new.replace("hf32", "tf32")
+    if old and new and min(old_share, new_share) > MATCHED and kinds[0] not in kinds[1] and kinds[1] not in kinds[0]:
         values = (("base", old), ("base_share", old_share), ("candidate", new), ("candidate_share", new_share))
         yield Caveat("precision_differs", values)
 
 
+class _Sides(NamedTuple):
+    """Device time of both sides that has a partner, and all of it, ns a step."""
+
+    matched: tuple[int, int]
+    whole: tuple[int, int]
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of each side."""
+        return self.matched[0] / self.whole[0], self.matched[1] / self.whole[1]
+
+    @property
+    def same(self) -> bool:
+        """Whether both do most of what both do in all, and a fair part of what the one does that does less.
+
+        Operators of any model, of which one has little and the other much, do not make them the same.
+        """
+        least = min(self.matched) / min(self.whole)
+        return sum(self.matched) >= MATCHED * sum(self.whole) and least >= _FAIR
+
+
 def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
-    """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have."""
-    times: dict[str, list[int]] = {}
+    """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have.
+
+    Where both recorded modules, and have others, each has to have partners for most of its time.
+    """
+    times: dict[str, list[Any]] = {}
     for row in unmatched.records() if unmatched is not None else ():
-        alone, every = times.setdefault(row.section, [0, 0])
-        times[row.section] = [alone + row.unmatched_ns, every + row.of_ns]
-    comparable = "section_operators" in times or base.info.vendor == candidate.info.vendor
-    shares = [1 - alone / every for alone, every in times.values() if every]
-    if comparable and shares and max(shares) < MATCHED:
-        share = max(*shares, _within_common_operators((base.context, candidate.context), options))
-        if share < MATCHED:
-            yield Caveat("work_unmatched", (("share", share),))
+        times.setdefault(row.section.removeprefix("section_"), []).append(row)
+    found = {
+        key: _Sides((old.of_ns - old.unmatched_ns, new.of_ns - new.unmatched_ns), (old.of_ns, new.of_ns))
+        for key, (old, new) in times.items()
+        if old.of_ns and new.of_ns and key != "collectives"
+    }
+    modules = found.pop("modules", None)
+    if not found or ("operators" not in found and base.info.vendor != candidate.info.vendor):
+        return
+    if modules is not None and modules.same:
+        return
+    within = _within_common_operators((base.context, candidate.context), options) if modules is None else None
+    sides = [*found.values(), *([within] if within is not None else ())]
+    if not any(each.same if modules is None else min(each.shares) >= MATCHED for each in sides):
+        shares = max((each.shares for each in sides), key=min)
+        yield Caveat("work_unmatched", (("base_share", shares[0]), ("candidate_share", shares[1])))
 
 
-def _within_common_operators(contexts: tuple[Context, Context], options: CompareOptions) -> float:
-    """Share of the device time that operators of names which both sides have launch, by themselves or further in."""
+def _within_common_operators(contexts: tuple[Context, Context], options: CompareOptions) -> _Sides | None:
+    """Of what computes that which operators of names that both sides have launch, by themselves or further in."""
     base, candidate = (context.trace.strings.texts(np.unique(context.op_names)) for context in contexts)
     common = {canonical(name, options) for name in base} & {canonical(name, options) for name in candidate}
-    inside = whole = 0
+    sums = []
     for context in contexts:
         work, nest = context.once(device_work), context.op_nest
         shared = context.trace.strings.matches(context.op_names, lambda name: canonical(name, options) in common)
         for _ in range(int(nest.depth.max(initial=0))):
             shared |= (nest.parent >= 0) & shared[nest.parent]
-        place = context.event_op[work.event]
-        inside += int(work.time[place >= 0][shared[place[place >= 0]]].sum())
-        whole += int(work.time.sum())
-    return inside / whole if whole else 0.0
+        computes = context.device.klass[work.event] == DeviceClass.COMPUTE
+        place, time, steps = context.event_op[work.event[computes]], work.time[computes], max(len(context.steps), 1)
+        inside = time[place >= 0][shared[place[place >= 0]]]
+        sums.append((int(inside.sum()) // steps, int(time.sum()) // steps))
+    (old, base_time), (new, candidate_time) = sums
+    return _Sides((old, new), (base_time, candidate_time)) if base_time and candidate_time else None
 
 
 class _Sizes(NamedTuple):

@@ -37,8 +37,8 @@ class Peaks(NamedTuple):
     """10⁶ cycles a second of all matrix units together, where that tells the device; 0 elsewhere."""
 
     def rate(self, dtype: str) -> float | None:
-        """Operations per nanosecond for an element type."""
-        peak = self.tflops.get(dtype)
+        """Operations per nanosecond for an element type; HF32 is what Ascend has for TF32."""
+        peak = self.tflops.get("tf32" if dtype == "hf32" else dtype)
         return None if peak is None else peak * 1e3
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, Group, LinkTraffic, RankSummary
+from traceanalyze.ranks.results import Cluster, Group, LinkTraffic, RankCollectives, RankSummary
 
 SLOW = 0.05
 """Bandwidth so far below the others is slow (rule RNK103)."""
@@ -151,10 +152,21 @@ _PAIRS = declare(
 )
 
 
-def sends(cluster: Cluster) -> Table:
-    """Point-to-point transfers by group and direction; the partner is told in groups of two ranks alone."""
-    if not cluster.steps:
-        return _PAIRS.missing("no_common_steps", detail=True)
+class _Way(NamedTuple):
+    """Transfers of a group of two ranks in one direction."""
+
+    ranks: tuple[int, int]
+    """Positions of the sender and the receiver."""
+    asked: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]
+    """Of both their rows in each step."""
+    paired: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """Of both the rows of pairs."""
+    time: NDArray[np.int64]
+    """(2, pairs) durations; what the longer one has more is waiting."""
+
+
+def _groups(cluster: Cluster) -> Iterator[tuple[str, list[int], bool]]:
+    """Groups that send, their ranks, and whether the partner is told, as in groups of two ranks alone."""
     members: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}
     for rank, own in enumerate(cluster.ranks):
@@ -162,22 +174,45 @@ def sends(cluster: Cluster) -> Table:
             one = own.groups[number]
             members.setdefault(one.label, []).append(rank)
             sizes[one.label] = max(sizes.get(one.label, 0), one.size)
-    rows: list[dict[str, Value]] = []
     for label, ranks in members.items():
-        if sizes[label] == len(set(ranks)) == 2:
-            rows += _between(cluster, label, ranks[0], ranks[-1])
-        else:
-            rows += _alone(cluster, label, sorted(set(ranks)))
+        yield label, sorted(set(ranks)), sizes[label] == len(set(ranks)) == 2
+
+
+def _ways(cluster: Cluster, label: str, ranks: Sequence[int]) -> Iterator[_Way]:
+    first, second = ranks
+    for one, other, sent, received in (
+        (first, second, _SEND, _RECEIVE),
+        (second, first, _SEND, _RECEIVE),
+        (first, second, _BOTH, _BOTH),
+    ):
+        asked = _asked(cluster, one, label, sent), _asked(cluster, other, label, received)
+        if any(map(len, (*asked[0], *asked[1]))):
+            own = [cluster.ranks[rank].collectives for rank in (one, other)]
+            paired = _paired(own, asked)
+            time = np.stack([side.end[at] - side.start[at] for side, at in zip(own, paired, strict=True)])
+            yield _Way((one, other), asked, paired, time)
+
+
+def transfers(cluster: Cluster) -> dict[tuple[int, int], int]:
+    """By position of the rank and row of its collectives how long a send or receive moves data, if its pair tells."""
+    found: dict[tuple[int, int], int] = {}
+    for label, ranks, told in _groups(cluster):
+        for way in _ways(cluster, label, ranks) if told else ():
+            times = way.time.min(axis=0).tolist()
+            for rank, rows in zip(way.ranks, way.paired, strict=True):
+                found |= zip(((rank, row) for row in rows.tolist()), times, strict=True)
+    return found
+
+
+def sends(cluster: Cluster) -> Table:
+    """Point-to-point transfers by group and direction."""
+    if not cluster.steps:
+        return _PAIRS.missing("no_common_steps", detail=True)
+    rows: list[dict[str, Value]] = []
+    for label, ranks, told in _groups(cluster):
+        rows += (_summed(cluster, label, way) for way in _ways(cluster, label, ranks)) if told else ()
+        rows += () if told else _alone(cluster, label, ranks)
     return _PAIRS.fill_records(rows) if rows else _PAIRS.missing("no_sends", detail=True)
-
-
-def _between(cluster: Cluster, label: str, first: int, second: int) -> Iterator[dict[str, Value]]:
-    ways = (first, second, _SEND, _RECEIVE), (second, first, _SEND, _RECEIVE), (first, second, _BOTH, _BOTH)
-    for one, other, sent, received in ways:
-        rows = _asked(cluster, one, label, sent), _asked(cluster, other, label, received)
-        if any(map(len, (*rows[0], *rows[1]))):
-            sender, receiver = (cluster.ranks[rank].label for rank in (one, other))
-            yield {"group": label, "sender": sender, "receiver": receiver, **_paired(cluster, (one, other), rows)}
 
 
 def _alone(cluster: Cluster, label: str, ranks: Sequence[int]) -> Iterator[dict[str, Value]]:
@@ -203,24 +238,32 @@ def _asked(cluster: Cluster, rank: int, label: str, kind: int) -> list[NDArray[n
     return [np.flatnonzero(chosen & (own.step == row)) for row in cluster.rows[rank].tolist()]
 
 
-def _paired(cluster: Cluster, pair: tuple[int, int], rows: tuple[list[NDArray[np.int64]], ...]) -> dict[str, Value]:
+def _paired(
+    own: Sequence[RankCollectives], asked: tuple[list[NDArray[np.int64]], ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The k-th of the one with the k-th of the other in each step, up to one whose sizes differ."""
-    own = [cluster.ranks[rank].collectives for rank in pair]
     kept: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = [], []
-    for here, there in zip(*rows, strict=True):
+    for here, there in zip(*asked, strict=True):
         count = min(len(here), len(there))
         sent, received = own[0].bytes[here[:count]], own[1].bytes[there[:count]]
         wrong = np.flatnonzero((sent != received) & (sent >= 0) & (received >= 0))
         count = int(wrong[0]) if len(wrong) else count
         kept[0].append(here[:count])
         kept[1].append(there[:count])
-    at = [np.concatenate(each) for each in kept]
-    time = np.stack([side.end[chosen] - side.start[chosen] for side, chosen in zip(own, at, strict=True)])
-    size = np.maximum(own[0].bytes[at[0]], own[1].bytes[at[1]])
-    transfer, steps = time.min(axis=0), len(cluster.steps)
-    counts = [sum(map(len, each)) for each in rows]
-    waits = (time - transfer).sum(axis=1) // steps
+    return np.concatenate(kept[0]), np.concatenate(kept[1])
+
+
+def _summed(cluster: Cluster, label: str, way: _Way) -> dict[str, Value]:
+    own = [cluster.ranks[rank].collectives for rank in way.ranks]
+    size = np.maximum(*(side.bytes[at] for side, at in zip(own, way.paired, strict=True)))
+    transfer, steps = way.time.min(axis=0), len(cluster.steps)
+    counts = [sum(map(len, each)) for each in way.asked]
+    waits = (way.time - transfer).sum(axis=1) // steps
+    sender, receiver = (cluster.ranks[rank].label for rank in way.ranks)
     return {
+        "group": label,
+        "sender": sender,
+        "receiver": receiver,
         "sends": counts[0] / steps,
         "receives": counts[1] / steps,
         "paired": len(transfer) / steps,

@@ -1,7 +1,7 @@
 """The stages of a pipeline over one step: what each computes, sends and receives when, and where it waits (§12)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -18,6 +18,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Phase
+from traceanalyze.ranks.links import transfers
 from traceanalyze.ranks.match import POINT_TO_POINT, clock_offsets
 from traceanalyze.ranks.overview import groupings
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary, Stages, spans
@@ -26,7 +27,10 @@ _SAY = sentences(
     pipeline_some_ranks="Of {count} ranks the first of each stage is shown.",
     pipeline_first_ranks="Of {count} ranks the first {shown} are shown.",
     pipeline_clocks="The clocks of ranks {ranks} are not known against the others: their steps begin at 0.",
-    pipeline_least="Waiting is what a send or receive takes beyond the shortest of its kind, group and size: at least.",
+    pipeline_least=(
+        "Waiting is what a send or receive takes beyond its partner; where that is not known, at least what it takes "
+        "beyond the shortest of its kind, group and size."
+    ),
 )
 PARTS = (
     "phase_forward",
@@ -284,7 +288,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     zero, unknown = _zeros(cluster, own, shown)
     if unknown:
         notes.append(Message(_SAY["pipeline_clocks"], (("ranks", Kind.TEXT, spans(unknown)),)))
-    least = _least(cluster, own)
+    moves = _moves(cluster, own)
     records, sums = [], []
     for at in shown:
         head: dict[str, Value] = {
@@ -292,7 +296,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
             "rank": cluster.ranks[at].label,
             "step": step,
         }
-        pieces = list(_with_bubbles(own[at], cluster.ranks[at], least))
+        pieces = list(_with_bubbles(own[at], cluster, at, moves))
         records += [{**head, **_piece(each, zero[at])} for each in pieces]
         sums.append({**head, **_summed(pieces)})
     first, second = (
@@ -369,25 +373,31 @@ def _alike(rank: RankSummary, row: int) -> _Alike:
     return rank.groups[int(own.group[row])].label, int(own.kind[row]), int(own.bytes[row])
 
 
-def _least(cluster: Cluster, own: Sequence[Stages]) -> dict[_Alike, int]:
-    """The shortest send or receive of each group, kind and size on any rank, ns."""
-    found: dict[_Alike, int] = {}
-    for rank, one in zip(cluster.ranks, own, strict=True):
+def _moves(cluster: Cluster, own: Sequence[Stages]) -> dict[tuple[int, int], int]:
+    """By position of the rank and row of its collectives how long a send or receive moves data, ns.
+
+    As its pair tells, else at most as long as the shortest of its group, kind and size on any rank.
+    """
+    least: dict[_Alike, int] = {}
+    alike: dict[tuple[int, int], _Alike] = {}
+    for at, (rank, one) in enumerate(zip(cluster.ranks, own, strict=True)):
         for row in one.collective[one.collective >= 0].tolist():
-            key, time = _alike(rank, row), int(rank.collectives.end[row] - rank.collectives.start[row])
-            found[key] = min(found.get(key, time), time)
-    return found
+            key = alike[at, row] = _alike(rank, row)
+            time = int(rank.collectives.end[row] - rank.collectives.start[row])
+            least[key] = min(least.get(key, time), time)
+    return {place: least[key] for place, key in alike.items()} | transfers(cluster)
 
 
-def _with_bubbles(own: Stages, rank: RankSummary, least: dict[_Alike, int]) -> Iterator[_Piece]:
+def _with_bubbles(own: Stages, cluster: Cluster, at: int, moves: Mapping[tuple[int, int], int]) -> Iterator[_Piece]:
     """Pieces of a step; of a send or receive the transfer is its end, and what lies before it waiting."""
+    ends = cluster.ranks[at].collectives.end
     columns = (each.tolist() for each in (own.part, own.number, own.start, own.end, own.busy, own.collective))
     for part, number, start, end, busy, row in zip(*columns, strict=True):
-        moves = start if row < 0 else min(max(int(rank.collectives.end[row]) - least[_alike(rank, row)], start), end)
-        if start < moves:
-            yield _Piece(_BUBBLE, -1, start, moves, 0)
-        if moves < end:
-            yield _Piece(part, number, moves, end, busy if row < 0 else 0)
+        begin = start if row < 0 else min(max(int(ends[row]) - moves[at, row], start), end)
+        if start < begin:
+            yield _Piece(_BUBBLE, -1, start, begin, 0)
+        if begin < end:
+            yield _Piece(part, number, begin, end, busy if row < 0 else 0)
 
 
 def _piece(one: _Piece, zero: int) -> dict[str, Value]:

@@ -22,7 +22,11 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.ranks.results import Experts, OfName, Ran, RankSummary, Times
 
 _SAY = sentences(
-    spread_of_some="Of each rank and kind the {most} names of most time count; all others take {time} together."
+    spread_of_some="Of each rank and kind the {most} names of most time count; all others take {time} together.",
+    spread_quartiles=(
+        "Quartiles and median are approximate for names with more than {points} calls on a rank: between {points} of "
+        "their durations."
+    ),
 )
 MOST = 256
 """Names kept of a rank and kind, those of most time: they are sent between processes."""
@@ -171,8 +175,10 @@ def spread_tables(ranks: Sequence[RankSummary]) -> Iterator[Table]:
     rows = [row for what, times_ in sides.items() for row in _over_ranks(what, labels, times_)]
     left = sum(side.left for times_ in sides.values() for side in times_)
     values = ("most", Kind.COUNT, MOST), ("time", Kind.DURATION, left)
-    notes = (Message(_SAY["spread_of_some"], values),) if left else ()
-    yield replace(_SPREAD.fill_records(rows), notes=notes) if rows else _SPREAD.missing("no_device_events")
+    notes = [Message(_SAY["spread_of_some"], values)] if left else []
+    if any((side.calls > POINTS).any() for times_ in sides.values() for side in times_):
+        notes.append(Message(_SAY["spread_quartiles"], (("points", Kind.COUNT, POINTS),)))
+    yield replace(_SPREAD.fill_records(rows), notes=tuple(notes)) if rows else _SPREAD.missing("no_device_events")
     yield _clocks(labels, [one.clock for one in known])
     yield _expert_load(labels, [one.experts for one in known], list(map(_sent, ranks)))
 

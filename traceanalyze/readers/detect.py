@@ -95,7 +95,7 @@ _NSIGHT_FILE = regex(r".*\.(nsys-rep|ncu-rep|qdrep|qdstrm|cupti)", re.IGNORECASE
 _TAR = (257, b"ustar")
 _CONTROL = regex(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = regex(rb"<[!?A-Za-z]")
-_TABLE = regex(rb"[^\n,;\t]*[,;\t][^\n]*\n")
+_TABLE = regex(rb"[^\n,;\t=]*[,;\t][^\n]*\n")
 _TRACE_KEYS = regex(
     rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|traceName|schemaVersion)"'
 )

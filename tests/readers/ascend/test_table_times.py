@@ -104,4 +104,23 @@ def test_counters_without_a_possible_clock_tell_none() -> None:
     cycles = np.array([8 * 20 * 1800, 2**62, 2**62, 288_000, 0, 288_000])
     time = np.array([20_000, 20_000, 2**61, 20_000, 20_000, 999])
     blocks = np.array([8, 8, 16, 0, 8, 8])
-    assert core_clock(cycles, time, blocks).tolist() == [1800, ABSENT, 125, ABSENT, ABSENT, ABSENT]
+    none = np.zeros(len(cycles), np.int64)
+    expected = [1800, ABSENT, 125, ABSENT, ABSENT, ABSENT]
+    for unit, other in (("aic", "aiv"), ("aiv", "aic")):
+        names = {"aic": "aicore_time", "aiv": "aiv_time"}
+        counters = {f"{unit}_cycles": cycles, names[unit]: time, f"{other}_cycles": none, names[other]: none}
+        assert core_clock(counters, blocks).tolist() == expected
+
+
+def test_kernels_on_vector_cores_have_a_clock_unless_their_blocks_take_turns() -> None:
+    """Cube kernels use 24 cores, so there are 48 vector cores: 256 blocks run on them one after another."""
+    zero, time = np.array([0, 0, 0]), np.array([10_000, 10_000, 10_000])
+    blocks, cores = np.array([24, 48, 256]), np.array([24, 48, 48])
+    cycles = cores * 10 * 1800
+    on_cube, on_vector = np.array([1, 0, 0]), np.array([0, 1, 1])
+    counters = {"aic_cycles": cycles * on_cube, "aicore_time": time * on_cube}
+    counters |= {"aiv_cycles": cycles * on_vector, "aiv_time": time * on_vector}
+    assert core_clock(counters, blocks).tolist() == [1800, 1800, ABSENT]
+    # As a profile of vector work alone has it: with as many cores as the smallest such device.
+    counters |= {"aic_cycles": zero, "aicore_time": zero}
+    assert core_clock(counters, np.array([8, 40, 48]))[1:].tolist() == [2160, ABSENT]

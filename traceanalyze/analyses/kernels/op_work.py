@@ -53,7 +53,7 @@ _OP_RATES = declare(
     Column(
         "dtype",
         Kind.TEXT,
-        "type of the first tensor; tf32 where float ran on matrix units (Ascend: HF32)",
+        "type of the first tensor; tf32 where float ran on matrix units, hf32 on those of Ascend",
         heading="type",
     ),
     replace(WORK, minor=True),
@@ -102,9 +102,9 @@ def op_rates(context: Context) -> Table:
     found = found or _of_kernels(context, work)
     if not found and len(known) == 0:
         return _OP_RATES.missing("no_linked_launches")
-    peaks = context.once(device_peaks)
+    peaks, names = context.once(device_peaks), _short_names(context)
     records = (
-        {"op": op, **_row(shapes, dtype, cost, why, sums, peaks)}
+        {"op": op, **_row(shapes, names.get(dtype, dtype), cost, why, sums, peaks)}
         for (op, shapes, dtype, cost, why), sums in found.items()
     )
     return _OP_RATES.fill_records(records).sort("-device_time_ns", "op", "shapes")
@@ -201,7 +201,7 @@ def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dic
 
     Or of the `chosen` rows of `device_work`. By the first tensor of the kernel, or of the operator that launched it if
     that says what it computes, else by the kernel's name. Float of which nothing tells whether matrix units multiply
-    it is fp32/tf32.
+    it is fp32/tf32; on Ascend TF32 is HF32.
     """
     work, events, text = context.once(device_work), context.trace.events, context.trace.strings.text
     rows = np.flatnonzero(occurs(work.group, _PRODUCTS)) if chosen is None else chosen
@@ -213,6 +213,7 @@ def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dic
     types = np.where((of_kernel >= 0) | telling, of_op, MISSING)
     unsure = (work.tensor_core[rows] == TensorCore.UNKNOWN) | _unstated(context, work, rows)
     name, short = context.device.name[work.event[rows]].astype(np.int64), _short_float(context, work, rows)
+    names = _short_names(context)
     kinds, found = group(types, name, short, unsure), dict[str, int]()
     for at, time in zip(kinds.first.tolist(), kinds.sum(work.time[rows]).tolist(), strict=True):
         said = next(filter(None, _MARKS.split(text(int(types[at])))), "") if types[at] >= 0 else ""
@@ -222,8 +223,14 @@ def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dic
             said = meant.dtype.partition("·")[0] if meant else ""
             dtype = _named(_BY_NAME.get(said, said), matrix_units=bool(short[at]))
         dtype = "fp32/tf32" if dtype in {"fp32", "tf32"} and unsure[at] else dtype if dtype in _KNOWN else ""
+        dtype = names.get(dtype, dtype)
         found[dtype] = found.get(dtype, 0) + time
     return found
+
+
+def _short_names(context: Context) -> dict[str, str]:
+    """What float with fewer bits is called on this device, by its name among the peaks."""
+    return {"tf32": "hf32", "fp32/tf32": "fp32/hf32"} if context.trace.origin.format == "ascend" else {}
 
 
 def _shown(shapes: Iterable[Shape | None]) -> str:

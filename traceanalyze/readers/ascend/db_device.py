@@ -43,6 +43,7 @@ _PMU = {
     "mac_time": ("aic_mac_time",),
     "vec_time": ("aiv_vec_time",),
     "aic_cycles": ("aic_total_cycles",),
+    "aiv_cycles": ("aiv_total_cycles",),
     "scalar_time_aic": ("aic_scalar_time",),
     "scalar_time_aiv": ("aiv_scalar_time",),
     "mte1_time": ("aic_mte1_time",),
@@ -132,7 +133,8 @@ def _kernel_fields(
 
     counters, blocks = _pmu(reading, tasks["globalTaskId"]), values_at(compute["blockNum"], at, ABSENT)
     clock = _sampled_clock(reading, tasks)
-    counted = core_clock(counters["aic_cycles"], counters["aicore_time"], blocks)
+    counted = core_clock(counters, blocks)
+    del counters["aiv_cycles"]
     return {
         "core_clock": np.where(clock == ABSENT, counted, clock),
         "op_type": text("opType", str),

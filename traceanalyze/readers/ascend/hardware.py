@@ -185,8 +185,8 @@ def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[s
     """What the kernel table says, by canonical name, in the order of `row`, positions in the table."""
     out: dict[str, NDArray[Any]] = shared.of_busier_core({name: table.durations(name)[row] for name in _TIMES})
     out |= {name: table.integers(name)[row] for name in ("block_dim", "step")}
-    out["aic_cycles"] = table.sizes("aic_cycles", 1)[row]
-    out["core_clock"] = shared.core_clock(out["aic_cycles"], out["aicore_time"], out["block_dim"])
+    cycles = {name: table.sizes(name, 1)[row] for name in ("aic_cycles", "aiv_cycles")}
+    out["aic_cycles"], out["core_clock"] = cycles["aic_cycles"], shared.core_clock(out | cycles, out["block_dim"])
     out["cube_utilisation"] = table.reals("cube_utilisation")[row]
     for name in _TEXTS:
         said, code = table.coded(name)

@@ -173,13 +173,25 @@ def of_busier_core(counters: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
     return out | {name: np.maximum(counters[f"{name}_aic"], counters[f"{name}_aiv"]) for name in both}
 
 
-def core_clock(cycles: NDArray[np.int64], time: NDArray[np.int64], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Clock of the cores in MHz that the profiler turned a kernel's cycles into time with; time is that of a block."""
+def core_clock(counters: Mapping[str, NDArray[np.int64]], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Clock of the cores in MHz that the profiler turned a kernel's cycles into time with; time is that of a block.
+
+    By its cube cores, else its vector cores, of which there are two to a cube core: more blocks take turns.
+    """
+    cube = _clock(counters["aic_cycles"], counters["aicore_time"], blocks)
+    most = 2 * int(blocks[cube != ABSENT].max(initial=_CUBE_CORES))
+    vector = _clock(counters["aiv_cycles"], counters["aiv_time"], np.where(blocks <= most, blocks, 0))
+    return np.where(cube == ABSENT, vector, cube)
+
+
+def _clock(cycles: NDArray[np.int64], time: NDArray[np.int64], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
     known = (cycles > 0) & (time >= _TIMED_NS) & (blocks > 0)
     clock = np.rint(cycles * 1e3 / np.where(known, time.astype(np.float64) * blocks, 1))
     return np.where(known & (clock < _NO_CLOCK_MHZ), clock, ABSENT).astype(np.int64)
 
 
+_CUBE_CORES = 20
+"""Fewest of the devices whose profiles count the cycles of vector cores (910B4)."""
 _TIMED_NS = 1000
 """Shorter times, in whole ns, tell the clock to less than a thousandth."""
 _NO_CLOCK_MHZ = 10_000

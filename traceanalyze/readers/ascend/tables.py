@@ -337,6 +337,7 @@ KERNELS = {
     "kernel_outputs": ("Output Shapes",),
     "kernel_output_dtypes": ("Output Data Types",),
     "aic_cycles": ("aic_total_cycles",),
+    "aiv_cycles": ("aiv_total_cycles",),
     "aicore_time": ("aicore_time(us)", "aic_time(us)"),
     "aiv_time": ("aiv_time(us)",),
     "mac_time": ("aic_mac_time(us)", "mac_time(us)"),

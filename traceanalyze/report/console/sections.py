@@ -313,11 +313,13 @@ class Sections:
             named = (Kind.TEXT, self._some(dict.fromkeys(titles), 4))
             return self._counts(self.say("titles", count=(Kind.COUNT, len(titles)), titles=named) if titles else "")
 
-        advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
+        advice = [self.formatter.message(each) for each in self.report.remarks.get("advice", ())]
         if advice:
-            head = (self._line(self.texts.messages["advice"]),)
-            items = [[each] for each in advice]
-            yield Section("todo", head, items, lambda omitted: self._counts(more=len(omitted)), kept=4, fair=7)
+            head, rows = (self._line(self.texts.messages["advice"]),), len(advice)
+            # All of them before more of any.
+            items = [[self._advice(each, most) for most in (1, 2, 2, 3, 4, 6, _ALL)] for each in advice]
+            least, left = 2 * rows + 1, lambda omitted: self._counts(more=len(omitted))
+            yield Section("todo", head, items, left, rows, kept=rows + 1, least=least, fair=_TODO)
         elif told:
             weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
             sure = max(weighty, min(len(told), _NAMED))

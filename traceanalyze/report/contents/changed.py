@@ -1,6 +1,7 @@
 """What the rules find on both sides of a comparison (new, gone, or of another size), and their ranks side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.comparison import columns
@@ -20,6 +21,10 @@ _SAY = sentences(
     compare_finding_changed="Behind it: {finding}, {candidate} instead of {base} per step.",
     compare_finding_new_at="New in the candidate: {finding} ({where}, {candidate} per step).",
     compare_finding_gone_at="Gone in the candidate: {finding} ({where}, {base} per step).",
+    compare_rank_waits=(
+        "Not all ranks were recorded, so waiting is at least this: all that a collective moves is taken as moved with "
+        "nothing beside it. The table of a rank's collectives tells more exactly where its profile states their tasks."
+    ),
     compare_finding_changed_at="Behind it: {finding} ({where}), {candidate} instead of {base} per step.",
 )
 _CHANGED = declare(
@@ -148,24 +153,26 @@ def in_verdict(
 ) -> Iterator[Message]:
     """The finding that explains most of a difference of two mean steps, ns, if it explains much of it, else the wait.
 
-    One that both sides have only if its class of time changed as it did (`parts`, ns a step): what can be saved of a
-    part also changes with what hides it.
+    Only if its class of time, where it has one, changed as it did (`parts`, ns a step): what can be saved of a part
+    also changes with what hides it, and a wait at one place may stand for those at others.
     """
     least = max(WORTH * step, LEAST * abs(change))
+
+    def behind(diff: int, *wholes: int, times: int = 2) -> bool:
+        """Whether it is much, and all of these changed as it did, and by enough."""
+        right = all(diff * each > 0 for each in (change, *wholes))
+        return right and abs(diff) >= least and all(abs(diff) <= times * abs(each) for each in wholes)
+
     for one in found:
-        if one.how == "finding_same" or one.diff * change <= 0 or abs(one.diff) < least:
-            continue
         both = one.how in {"finding_grown", "finding_shrunk"}
-        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0) if both else change
-        if one.diff * part > 0 and abs(one.diff) <= (2 if both else MOST) * abs(part):
+        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0 if both else change)
+        named = behind(one.diff, part) if both else behind(one.diff, part, change, times=MOST)
+        if named and one.how != "finding_same":
             yield _said(one.how, name_of(one.either), one.costs, next(iter(one.either.scope.ops), None))
             return
-    for row in syncs.records() if syncs is not None else ():
-        if (
-            isinstance(row.diff_ns, int)
-            and row.diff_ns * change > 0
-            and least <= abs(row.diff_ns) <= MOST * abs(change)
-        ):
+    waits = [row for row in syncs.records() if isinstance(row.diff_ns, int)] if syncs is not None else []
+    for row in waits:
+        if behind(row.diff_ns, sum(each.diff_ns for each in waits), parts["idle"], change, times=MOST):
             costs = row.base_idle_ns or 0, row.candidate_idle_ns or 0
             yield _said(row.change, "compare_wait", costs, row.candidate_frame or row.base_frame or row.op)
             return
@@ -202,7 +209,9 @@ def ranks_table(base: "Cluster", candidate: "Cluster") -> Table:
         row |= {f"candidate_{key}": new.get(key) for key in _OF_RANK}
         diff = new["time_ns"] - old["time_ns"] if old and new else None
         rows.append({"rank": label, **row, "diff_ns": diff})
-    return _RANKS.fill_records(rows)
+    waits = [cluster.exposed_waits for cluster in (base, candidate)]
+    bound = any(not isinstance(each, NotMeasured) and each.bound for each in waits)
+    return replace(_RANKS.fill_records(rows), notes=(Message(_SAY["compare_rank_waits"]),) if bound else ())
 
 
 _OF_RANK = ("time_ns", "own_ns", "wait_ns", "compute_ns", "exposed_ns", "free_ns")

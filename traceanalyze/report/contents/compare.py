@@ -5,6 +5,7 @@ from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys, to_check
+from traceanalyze.comparison.calls import tensors
 from traceanalyze.comparison.caveats import CAVEATS, SAID_FIRST
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
@@ -60,6 +61,17 @@ _SAY = sentences(
     compare_advice="{part} {diff}: {check}.",
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
     compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
+    compare_advice_work=(
+        "{part} {diff} (largest: {cause} {cause_diff}): base {base_number} × {base}; candidate {candidate_number} × "
+        "{candidate}."
+    ),
+    compare_advice_work_new=(
+        "{part} {diff} (largest: {cause} {cause_diff}, only in the candidate): {candidate_number} × {candidate}."
+    ),
+    compare_advice_work_same=(
+        "{part} {diff} (largest: {cause} {cause_diff}): {candidate_number} instead of {base_number} × {candidate}; "
+        "what takes longer each on an equal device points to a lower clock or to other work on it."
+    ),
     compare_win="{op}: {win} to win, {candidate} instead of {base}: {to_do}.",
     compare_win_work=(
         "{op}: {win} to win, {candidate} instead of {base}: {to_do}. Base {base_tensors}; candidate {tensors}, "
@@ -399,13 +411,26 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         named = (
             row
             for row in causes
-            if keys.get(row.part, row.part) == key and row.what not in WORDS and row.change != NOISE
+            if keys.get(row.part, row.part) == key
+            and (row.what not in WORDS or row.candidate_work)
+            and row.change != NOISE
         )
         longer = (row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) > 0)
         top = next(longer, None)
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
-        yield Message(_SAY["compare_advice" if top is None else f"compare_advice_cause{_where(top)}"], tuple(values))
+        yield Message(*_advised(top, values))
+
+
+def _advised(top: Any, values: list[tuple[str, Kind, Value]]) -> tuple[str, tuple[tuple[str, Kind, Value], ...]]:
+    """Sentence about a part with its largest cause; of compute what it is on both sides."""
+    if top is None or top.candidate_work is None:
+        return _SAY["compare_advice" if top is None else f"compare_advice_cause{_where(top)}"], tuple(values)
+    kind = "_new" if top.base_work is None else "_same" if top.base_work == top.candidate_work else ""
+    work = [("candidate_number", Kind.NUMBER, top.candidate_number), ("candidate", Kind.NAME, top.candidate_work)]
+    if top.base_work is not None:
+        work += [("base_number", Kind.NUMBER, top.base_number), ("base", Kind.NAME, top.base_work)]
+    return _SAY[f"compare_advice_work{kind}"], (*values, *work)
 
 
 def _to_win(table: Table, step: float) -> Iterator[Message]:
@@ -423,12 +448,12 @@ def _to_win(table: Table, step: float) -> Iterator[Message]:
         if cells["kernels"] is None:
             yield Message(_SAY["compare_win"], values)
             continue
-        tensors = (
-            (side, Kind.NAME, " ".join(filter(None, (cells[f"{of}_shapes"], cells[f"{of}_dtypes"]))) or "?")
+        both = (
+            (side, Kind.NAME, tensors(cells[f"{of}_shapes"], cells[f"{of}_dtypes"]) or "?")
             for side, of in (("base_tensors", "base"), ("tensors", "candidate"))
         )
         work = (("kernels", Kind.NAME, cells["kernels"]), ("core", Kind.TEXT, cells["core"] or "?"))
-        yield Message(_SAY["compare_win_work"], (*values, *tensors, *work, ("bound", Kind.TERM, cells["bound"])))
+        yield Message(_SAY["compare_win_work"], (*values, *both, *work, ("bound", Kind.TERM, cells["bound"])))
 
 
 def _caveat(caveat: Caveat) -> Message:

@@ -157,10 +157,10 @@ class _Run:
         yield element("p", verdict, class_=" ".join(filter(None, ("verdict", report.answer))))
         yield self._sides(formatter)
         yield from (element("p", sentence(formatter.message(note))) for note in report.note_messages)
+        yield from self._remarks("advice", formatter)
         for caveats in self._remarks("caveats", formatter):
             yield element("section", caveats, class_="caveats")
         yield from (self._shown(each, formatter) for each in sides.headline(report, formatter))
-        yield from self._remarks("advice", formatter)
         yield from (self._shown(each, formatter) for each in sides.details(report))
         absent = formatter.absent(sides.sections(report), empty=True)
         if absent:
