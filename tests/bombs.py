@@ -26,6 +26,7 @@ from backports import zstd
 from tests.simulate.simulate import simulate
 from tests.simulate.two_npus import TWO_NPUS
 from tests.simulate.writers.ascend import write_ascend
+from traceanalyze.readers.kineto import _PER_PACKED_BYTE, _ROOM
 
 MOST_BYTES, MOST_SECONDS = 1 << 30, 60
 _EVENT = b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":1,"args":{"stream":7}},'
@@ -160,7 +161,7 @@ def packed(size: int) -> Iterator[tuple[str, bytes]]:
         yield f"{name}.json.gz", buffer.getvalue()
     for name, piece, cost in DENSE:
         # As many events as so large a file may hold, and hardly more, behind what only makes it large.
-        most = int(0.97 * ((128 << 20) + 75 * size) / cost)
+        most = int(0.99 * (_ROOM + _PER_PACKED_BYTE * size) / cost)
         buffer = io.BytesIO()
         with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as file:
             file.write(b'{"traceEvents":[')

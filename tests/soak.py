@@ -45,7 +45,7 @@ MOST_GROWTH = 10 << 20
 """Bytes of resident memory."""
 EXITS = {0, 1, 2, 3}
 """As documented: fine, a regression, not to be used, not to be told. 130 is only of who is interrupted."""
-SERVING, SLOW = ("open", "tensorboard"), ("open", "record", "tensorboard")
+SERVING = ("open", "tensorboard")
 LONG = ("analyze", "compare", "convert", "gate", "postmortem")
 PATIENCE = 2.0
 """Seconds from a signal to the end, and from there to the end of what was started."""
@@ -289,9 +289,8 @@ def commands(count: int, seed: int, folder: Path, names: list[str]) -> list[str]
     for command, options in leaves(typer.main.get_command(app)):
         if names and command[0] not in names:
             continue
-        # Those that import torch, or serve, are told apart by few.
-        exits, begun, runs = Counter[int](), time.monotonic(), count if command[0] not in SLOW else min(count, 12)
-        for _ in range(runs):
+        exits, begun = Counter[int](), time.monotonic()
+        for _ in range(count):
             words = drawn(command, options, first, chance, folder)
             done = ran(words, folder)
             exits[done.code] += 1
@@ -301,7 +300,7 @@ def commands(count: int, seed: int, folder: Path, names: list[str]) -> list[str]
                 wrong.append(f"{words}: exit {done.code}, left {done.left}, {done.said[-300:]}")
                 print(f"WRONG {wrong[-1]}", flush=True)
         told = ", ".join(f"{code}: {number}" for code, number in sorted(exits.items()))
-        print(f"{' '.join(command)}: {runs} runs in {time.monotonic() - begun:.0f} s, exits {told}", flush=True)
+        print(f"{' '.join(command)}: {count} runs in {time.monotonic() - begun:.0f} s, exits {told}", flush=True)
     return wrong
 
 

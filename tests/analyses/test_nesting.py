@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from traceanalyze.analyses.host import nesting
 from traceanalyze.analyses.host.nesting import MOST_LEVELS, innermost, innermost_at, levels, nest
+from traceanalyze.model.intervals import merge
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), min_size=1, max_size=30)
 
@@ -60,3 +61,13 @@ def test_what_is_too_deep_goes_to_the_last_level_told_apart():
     assert sorted(np.concatenate((*found.places, found.deeper)).tolist()) == list(range(2 * depth))
     assert set(found.around.tolist()) == {MOST_LEVELS, depth + MOST_LEVELS}
     assert ((found.deeper < depth) == (found.around < depth)).all()
+
+
+@pytest.mark.parametrize("a_thread", [0, 10**9])
+@given(rows=spans, windows=spans)
+def test_events_begin_in_windows_however_they_are_looked_for(rows, windows, a_thread):
+    tree, (start, length) = nested(rows), np.array(windows, np.int64).T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "_A_THREAD", a_thread)
+        found = tree.begun_in(merge(start, start + length)).tolist()
+    assert found == [any(at <= t < at + size for at, size in windows) for t in tree.start.tolist()]

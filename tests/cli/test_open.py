@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import socket
+import sys
 import threading
 import time
 import urllib.error
@@ -82,6 +84,21 @@ def test_nothing_else_is_given_out(server, path, headers):
     with pytest.raises(urllib.error.HTTPError, match="404"):
         get(server, path, **headers)
     assert not server.fetched
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid(), reason="needs a second user")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_another_user_of_this_computer_gets_nothing(family, server):
+    os.seteuid(65534)
+    try:
+        connection = socket.socket(family)
+    finally:
+        os.seteuid(0)
+    with connection:
+        connection.connect(("127.0.0.1" if family == socket.AF_INET else "::ffff:127.0.0.1", server.server_port))
+        connection.sendall(f"GET {server.path} HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+        assert b" 404 " in connection.recv(100)
+    assert get(server)[0] == b"content"
 
 
 def test_a_port_that_is_taken_is_said(server, tmp_path):

@@ -242,3 +242,18 @@ def test_recipes(run, tmp_path, at):
         assert [row["percent"] for row in rows] == [82.1, 57.8]
     else:
         assert rows
+
+
+def test_a_store_of_which_texts_are_damaged_is_read_or_said(run, tmp_path):
+    need("duckdb")
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    run("analyze", LOADER, "-q", "--record", tmp_path)
+    (path,) = tmp_path.glob("split/*.parquet")
+    about = {b"meaning": b"\xff", b"kind": b"x", b"not_measured": b"unheard_of"}
+    text = pa.array([b"\xff"]).view(pa.utf8())
+    schema = pa.schema([pa.field("part", pa.utf8(), metadata=about)], metadata=about)
+    pq.write_table(pa.Table.from_arrays([text], schema=schema), path)
+    assert run("query", tmp_path, "SELECT count(*) FROM split, columns").code == 0
+    refused = run("query", tmp_path, "FROM split", "-q")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "a text is damaged" in refused.err

@@ -182,6 +182,7 @@ def test_options_in_a_file_come_after_variables(run, monkeypatch, sample, name):
         ("[analyse]\ntop = 3", "there is no section [analyse]; did you mean analyze?"),
         ("[analyze]\ntop = 'abc'", "traceanalyze.toml: [analyze] top = abc: give a whole number, such as 5"),
         ("[analyze]\ntop = = 3", "traceanalyze.toml: not TOML: look at line 2"),
+        (f"[analyze]\ntop = {'[' * 3000}", "nested too deeply"),
         ("[analyze]\ntopp = 3", "traceanalyze.toml: [analyze]: there is no topp; did you mean top?"),
         ("analyze = 3", "analyze is not a table"),
         ("top = 3", "top stands in no section; options stand below [analyze], [gate]"),

@@ -12,7 +12,9 @@ from zipfile import ZipFile
 
 import pytest
 
+import traceanalyze
 from tests.builder import TraceBuilder
+from tests.incident import test_tensorboard as events
 from tests.plugin_site import installed
 from traceanalyze import plugins
 from traceanalyze.incident import read_evidence, text
@@ -89,6 +91,18 @@ def test_error_files_of_every_version(tmp_path, value, what):
     (event,) = found.events
     assert (event.what, event.rank, event.time_ns) == (what, 1, 1_795_360_959 * 10**9)
     assert found.files[0].kind == "launcher_error"
+
+
+@pytest.mark.parametrize("seconds", [17698290000, 99_999_999_999, 10**400])
+def test_times_of_which_no_program_dies_are_none(tmp_path, seconds):
+    stamps = f"timestamp,gpu,DCGM_FI_DEV_XID_ERRORS\n{seconds * 10**9},6,79\n{seconds * 10**9},6,0\n"
+    files = {"error.json": json.dumps({"message": "ValueError: bad", "timestamp": seconds}), "smi.csv": stamps}
+    if seconds < 10**12:
+        files["events.out.tfevents.1.a3-17.7.0"] = events.event(seconds, 1, events.scalar("loss", 2))
+    found = put(tmp_path, files)
+    assert {event.stamp_ns for event in found.events} == {None}
+    assert not [one for one in found.series if one.name == "loss"]
+    traceanalyze.postmortem(tmp_path)
 
 
 def test_the_zone_by_the_failure_in_both(tmp_path):

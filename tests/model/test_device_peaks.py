@@ -64,6 +64,7 @@ def test_the_example_of_the_readme_is_read(tmp_path):
         ("", "holds no [[device]] entry"),
         ("device = 3", "holds no [[device]] entry"),
         ("[[device]", "not TOML: look at line 1"),
+        (f"[[device]]\nname = {'[' * 3000}", "not TOML: a number is too long, or it is nested too deeply"),
         (f"[[devices]]\n{GOOD}", "unknown: devices; write [[device]] entries"),
         ("device = [3]", "device 1: write pattern, name, bandwidth_gbs, tflops, and nothing else"),
         (f"[[device]]\n{GOOD}\n[[device]]\nname = 'x'", "device 2: write pattern, name, bandwidth_gbs, tflops"),

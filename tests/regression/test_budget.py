@@ -121,6 +121,8 @@ def test_quantities(written, unit, value):
     ("text", "told"),
     [
         ("[gate", "not TOML"),
+        (f"[gate]\nx = {'9' * 5000}", "not TOML: a number is too long"),
+        (f"[gate]\nx = {'[' * 3000}", "nested too deeply"),
         (b"\xff", "not TOML"),
         ("[gate]\nconfidance = 0.9", "did you mean confidence?"),
         ("[gaet.metrics.'step.time']\nmax = '1 ms'", "there is no section [gaet]; did you mean gate?"),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -239,7 +239,7 @@ def _tables(
     for name in sorted(named & set(tables)):
         reason = _told(tables[name].schema.metadata, "not_measured")
         if reason:
-            why = words.messages["group_mark"].join(words.reasons[each] for each in reason.split(", "))
+            why = words.messages["group_mark"].join(words.reasons.get(each, each) for each in reason.split(", "))
             remarks.append(Phrase("{name}: not measured: {why}", name, why))
     return tables, remarks
 
@@ -255,7 +255,7 @@ def _notes(reports: Sequence[Report], words: Texts) -> list[Phrase]:
 
 
 def _told(metadata: Mapping[bytes, bytes] | None, key: str) -> str:
-    return (metadata or {}).get(key.encode(), b"").decode()
+    return (metadata or {}).get(key.encode(), b"").decode("utf-8", "replace")
 
 
 def _columns(tables: Mapping[str, Any], words: Texts) -> Any:
@@ -268,7 +268,7 @@ def _columns(tables: Mapping[str, Any], words: Texts) -> Any:
                 "table": name,
                 "column": field.name,
                 "type": str(getattr(field.type, "value_type", field.type)),
-                "units": UNITS.get(Kind(_told(field.metadata, "kind") or Kind.TEXT), ""),
+                "units": UNITS.get(cast("Kind", _told(field.metadata, "kind")), ""),
                 "meaning": _meaning(name, field, words.column_meanings),
             }
             for name, each in sorted(tables.items())
@@ -310,6 +310,8 @@ def _written(answer: Answer, format_: str, words: Texts) -> str | bytes:
 def _values(column: Any) -> list[Any]:
     try:
         return [*column.to_pylist(maps_as_pydicts="lossy")]
+    except UnicodeDecodeError:
+        raise UsageError("query: a text is damaged; record the run again") from None
     except (OverflowError, ValueError):
         raise UsageError("query: a time is outside of the years 1 to 9999; CAST it to VARCHAR") from None
 

@@ -1,5 +1,7 @@
 """One file served once, to a viewer in the browser of this computer."""
 
+import contextlib
+import os
 import secrets
 import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,6 +46,20 @@ class FileServer(ThreadingHTTPServer):
         """A request that breaks off is nothing to tell the user about: the viewer asks again."""
 
 
+def _stranger(port: int, own: int) -> bool:
+    """Whether another user of this computer asks, where Linux tells: all can read the address that a browser is given.
+
+    The administrator may: what forwards ports of containers runs as such.
+    """
+    users = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for _, local, remote, _, _, _, _, user, *_ in map(str.split, Path(table).read_text().splitlines()):
+                if local.endswith(f":{port:04X}") and remote.endswith(f":{own:04X}"):
+                    users.add(int(user))
+    return any(user not in {0, os.geteuid()} for user in users)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: FileServer
     timeout = 60  # seconds in which nothing comes or goes; else who only opens connections keeps others out
@@ -52,7 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Whether it is for the file, and not under another name of this computer (DNS rebinding)."""
         hosts = {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
         asked = self.path.partition("?")[0]
-        if self.headers.get("Host") in hosts and secrets.compare_digest(asked.encode(), self.server.path.encode()):
+        known = self.headers.get("Host") in hosts and secrets.compare_digest(asked.encode(), self.server.path.encode())
+        if known and not _stranger(self.client_address[1], self.server.server_port):
             return True
         self.send_error(404)
         return False

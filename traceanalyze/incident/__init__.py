@@ -22,7 +22,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.incident.evidence import Event, Evidence, FileRead, Source, Value, What, derived_step_times, placed
 from traceanalyze.incident.flight import is_flight, read_flight
 from traceanalyze.incident.hardware import KERNEL, is_device_table, read_npu, read_query, read_table, read_xml
-from traceanalyze.incident.lines import message_of, stamp_of
+from traceanalyze.incident.lines import YEAR_2200, message_of, stamp_of
 from traceanalyze.incident.process_log import ROWS
 from traceanalyze.incident.stacks import BLOCKS, spy_json, terminated, traceback_of
 from traceanalyze.incident.tensorboard import is_event_file, read_events
@@ -234,7 +234,7 @@ def _error_json(value: Mapping[str, Any], path: str) -> Event | None:
     stamp: int | None = None
     with suppress(TypeError, ValueError, OverflowError):
         seconds = float(str(time))
-        stamp = int(seconds * 10**9) if 0 < seconds < 1e11 else None
+        stamp = int(seconds * 10**9) if 0 < seconds < YEAR_2200 else None
     data: dict[str, Value] = {}
     if found := _SIGNALLED.search(text):
         event = Event(What.EXIT, text, Source(path), data={"exitcode": -int(found[1]), "pid": int(found[3])})

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from traceanalyze.incident.evidence import UNKNOWN, Device, Event, Evidence, FileRead, Series, Source, Value, What
-from traceanalyze.incident.lines import bus_of, message_of, stamp_of, text_of
+from traceanalyze.incident.lines import YEAR_2200, bus_of, message_of, stamp_of, text_of
 from traceanalyze.incident.text import Row, said
 from traceanalyze.model.patterns import regex
 
@@ -344,7 +344,7 @@ def _stamped(cell: bytes) -> tuple[int, str] | None:
     if stamp is not None:
         return stamp.ns, stamp.clock
     value = _value(cell)
-    if value is None or value < 1e9:
+    if value is None or not 1e9 <= value < YEAR_2200 * 1e9:
         return None
     # Unix time in s, ms, µs or ns.
     return int(value * 10 ** (9 - 3 * min(int(np.log10(value / 1e9) // 3), 3))), "utc"

@@ -26,6 +26,10 @@ _SYSLOG = regex(rb"^(?:<\d+>)?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\
 _BOOT = regex(rb"^\[ *(\d{1,9})\.(\d{1,9})\]")
 
 
+YEAR_2200 = 7_258_118_400
+"""In Unix seconds: later times are none. Their nanoseconds would have no room."""
+
+
 class Stamp(NamedTuple):
     """A time in a line."""
 

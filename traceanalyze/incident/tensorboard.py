@@ -16,6 +16,7 @@ import numpy as np
 
 from traceanalyze.errors import InputError
 from traceanalyze.incident.evidence import Event, Evidence, FileRead, Series, Source, What
+from traceanalyze.incident.lines import YEAR_2200
 from traceanalyze.readers.streams import Stream
 
 _LONGEST: Final = 1 << 16
@@ -81,7 +82,7 @@ def read_events(stream: Stream, path: str, size: int) -> Evidence:
                 break
             count += 1
             time, step, started, values = _event(data)
-            if not math.isfinite(time) or not 0 <= time < 1e11 or abs(step) >= 1 << 62:
+            if not 0 <= time < YEAR_2200 or abs(step) >= 1 << 62:
                 continue
             ns = int(time * 1e9)
             first = ns if first is None else first

@@ -157,6 +157,8 @@ def _overlaps_twin(a: Intervals, b: Intervals) -> Overlaps:
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Time inside both sets."""
+    if len(a.start) == 0 or len(b.start) == 0:
+        return EMPTY
     library = _library()
     return Intervals(*_overlaps_twin(a, b)[:2]) if library is None else _combined(library.trace_intersect, a, b)
 

@@ -69,7 +69,7 @@ def _entries(path: str) -> list[Any]:
             found = tomllib.load(file)
     except OSError as error:
         raise UsageError("cannot be read: {why}", error.strerror) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         from traceanalyze.regression.budget import not_toml
 
         raise UsageError("{error}", not_toml(error)) from error
@@ -156,7 +156,7 @@ def _read(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("{path}: cannot be read: {why}", path, error.strerror) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         from traceanalyze.regression.budget import not_toml
 
         raise UsageError("{path}: {error}", path, not_toml(error)) from error

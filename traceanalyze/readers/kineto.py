@@ -189,7 +189,7 @@ def _scan(stream: Stream | io.BytesIO, *, ascend: bool, brief: bool = False) -> 
 
 _TEXT_ROOM, _TEXT_PER_PACKED_BYTE = 64 << 20, 200
 """A small file may hold any recording; of a larger one four times what the best packed recordings hold is none."""
-_ROOM, _PER_PACKED_BYTE = 128 << 20, 75
+_ROOM, _PER_PACKED_BYTE = 128 << 20, 70
 """The same of the memory that it may take: 10 MB of recordings (gzip -9) 150 to 300 MB, of tiny events 2.5 GB."""
 
 

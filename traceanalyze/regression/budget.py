@@ -128,6 +128,8 @@ def not_toml(error: Exception) -> Phrase:
     """Where a text stops being TOML."""
     if isinstance(error, UnicodeDecodeError):
         return Phrase("not TOML: not UTF-8")
+    if not isinstance(error, tomllib.TOMLDecodeError):
+        return Phrase("not TOML: a number is too long, or it is nested too deeply")
     line = re.search(r"at line (\d+)", str(error))
     return Phrase("not TOML: look at line {line}", line[1]) if line else Phrase("not TOML: its end is missing")
 
@@ -136,7 +138,7 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
     """Understand a TOML file, all of it; of a `pyproject.toml` the table `[tool.traceanalyze.gate]`."""
     try:
         document: Mapping[str, Any] = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError("{path}: {error}", source, not_toml(error)) from error
     if source.endswith("pyproject.toml"):
         document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
 from traceanalyze.model.columns import Rows, short
-from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.intervals import Intervals, contains
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
@@ -20,6 +20,8 @@ DEEPER = "…"
 """Stands for everything below them."""
 _CLIMBS = 64
 """How far up a tree to look event by event; beyond, all its starts and ends are sorted."""
+_A_THREAD = 16
+"""Of threads with fewer events for each window, each event is looked for in the windows, not the windows in them."""
 RANK = np.full(len(EventKind), 3, np.uint8)
 RANK[[EventKind.ANNOTATION, EventKind.PYTHON]] = 0
 RANK[EventKind.HOST_OP] = 1
@@ -69,8 +71,11 @@ class Nest:
 
     def begun_in(self, windows: Intervals) -> NDArray[np.bool_]:
         """Events that start inside a set of windows."""
+        busy = np.flatnonzero(np.diff(self.bounds)).tolist()
+        if _A_THREAD * len(busy) * len(windows.start) > len(self):
+            return contains(windows, self.start)
         change = np.zeros(len(self) + 1, np.int8)
-        for track in np.flatnonzero(np.diff(self.bounds)).tolist():
+        for track in busy:
             own = self.of(track)
             for edges, step in ((windows.start, 1), (windows.end, -1)):
                 np.add.at(change, own.start + np.searchsorted(self.start[own], edges), step)

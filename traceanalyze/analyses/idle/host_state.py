@@ -69,6 +69,13 @@ def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     return States(start[order], end[order], causes[order])
 
 
+def together(threads: Iterable[States]) -> States:
+    """The segments of several threads, in time order; they overlap."""
+    start, end, cause = map(np.concatenate, zip(*threads, strict=True))
+    order = np.argsort(start, kind="stable")
+    return States(start[order], end[order], cause[order])
+
+
 def host_states(context: Context, track: int, with_data: bool) -> States:
     """What a host thread is doing at each instant; its data loading too only if `with_data`."""
     if with_data:

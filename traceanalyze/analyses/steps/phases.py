@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import for_recording
 from traceanalyze.analyses.host.frames import python_rows
-from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges
+from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges, together
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.model import intervals
@@ -86,14 +85,14 @@ def phases(context: Context) -> tuple[Table, Table]:
     if len(device):
         counted[context.once(device_work).event] = True
         shown = device.device == context.devices[0]
-    states = [context.once(PhaseRanges).states(track) for track in program_threads(context)]
+    states = together(context.once(PhaseRanges).states(track) for track in program_threads(context))
     inside = intervals.contains(context.host_windows, launch_places(context)[1])
     found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int, bool]] = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
         own = np.flatnonzero(shown & occurs(phase, parts))
         ran = intervals.merge(device.start[own], device.end[own])
-        host = intervals.union(*(state.of(parts) for state in states))
+        host = states.of(parts)
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
         if counted[own].any() or time[0].any() or time[1].any():
             early = bool(counted[own].any()) and not time[1].any() and not inside[own[counted[own]]].any()
@@ -170,10 +169,9 @@ class PhaseRanges:
     def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Phase of a thread at an instant each."""
         phase = np.full(len(t), Phase.OTHER, np.uint8)
-        lanes = group(track)
-        for lane, first in enumerate(lanes.first.tolist()):
-            own = np.flatnonzero(lanes.of == lane)
-            states = self.states(int(track[first]))
+        order = np.argsort(track, kind="stable")
+        for own in np.split(order, np.flatnonzero(np.diff(track[order])) + 1) if len(t) else ():
+            states = self.states(int(track[own[0]]))
             segment = np.searchsorted(states.start, t[own], "right") - 1
             inside = segment >= 0
             inside[inside] = t[own[inside]] < states.end[segment[inside]]
@@ -187,8 +185,13 @@ class PhaseRanges:
 
         told = slice(*np.searchsorted(self._track, (track, track + 1)))
         row, roles = self._row[told], self._role[told]
+        # Most of thousands of threads have none.
+        known = int(np.bitwise_or.reduce(role))
 
-        def ops(member: NDArray[np.bool_]) -> intervals.Intervals:
+        def ops(wanted: Role) -> intervals.Intervals:
+            if not known & wanted:
+                return intervals.EMPTY
+            member = (role & wanted) != 0
             return intervals.merge(start[member], end[member])
 
         def named(wanted: Role) -> intervals.Intervals:
@@ -197,20 +200,19 @@ class PhaseRanges:
 
         optimizer = named(Role.OPTIMIZER)
         if not self._optimizer_annotated:
-            fused = ops((role & Role.FUSED) != 0)
-            optimizer = intervals.intersect(fused, named(Role.OPTIMIZER_FRAME))
-        backward = ops((role & Role.BACKWARD) != 0)
+            optimizer = intervals.intersect(ops(Role.FUSED), named(Role.OPTIMIZER_FRAME))
         # A checkpoint runs the backward pass of what it has recomputed inside itself; that is not recomputation.
-        checkpoint = intervals.subtract(ops((role & Role.CHECKPOINT) != 0), ops((role & Role.NODE) != 0))
-        forward = intervals.union(ops(self._recorded[here]), ops((role & Role.FORWARD) != 0))
+        checkpoint = intervals.subtract(ops(Role.CHECKPOINT), ops(Role.NODE))
+        recorded = self._recorded[here]
+        forward = intervals.union(intervals.merge(start[recorded], end[recorded]), ops(Role.FORWARD))
         return [
             (Phase.DATA_LOADING, self._events.active(self._loading.of(track))),
             (Phase.ZERO_GRAD, named(Role.ZERO_GRAD)),
             (Phase.OPTIMIZER, optimizer),
             (Phase.RECOMPUTE, intervals.union(checkpoint, named(Role.RECOMPUTE))),
-            (Phase.BACKWARD, backward),
+            (Phase.BACKWARD, ops(Role.BACKWARD)),
             (Phase.FORWARD, intervals.union(forward, named(Role.FORWARD))),
-            (Phase.OTHER, ops(np.ones(len(role), np.bool_))),
+            (Phase.OTHER, intervals.merge(start, end)),
         ]
 
 
