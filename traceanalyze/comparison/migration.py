@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
 from traceanalyze.analyses.communication.parts import NETWORK, went_over
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import sync_points
 from traceanalyze.analyses.kernels.work import device_work
@@ -35,7 +36,6 @@ from traceanalyze.comparison.results import Pair, Pairs, Part, Time
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass
 
@@ -335,8 +335,9 @@ def _links(context: Context) -> dict[str, _Moves]:
 
 def _longest_far(context: Context, task: NDArray[np.int64]) -> int:
     """Time in which the collective sends something that does so longest, of these tasks."""
-    of, busy = context.trace.events.numbers("part_of", task), context.trace.events.active
-    return max((intervals.total(busy(task[of == each])) for each in distinct(of).tolist()), default=0)
+    rows = group(context.trace.events.numbers("part_of", task))
+    calls = np.split(task[np.argsort(rows.of, kind="stable")], np.cumsum(rows.count())[:-1])
+    return max(intervals.total(context.trace.events.active(each)) for each in calls)
 
 
 def idle_places(found: tuple[Reasons, Reasons], keys: Mapping[str, str], per: PerStep) -> dict[str, list[_Place]]:
