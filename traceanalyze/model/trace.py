@@ -272,7 +272,7 @@ class Trace:
     @property
     def content(self) -> tuple[int, int, int]:
         """What tells recordings apart: the number of events, and checksums of their starts and durations."""
-        start, length = (zlib.crc32(np.ascontiguousarray(each)) for each in (self.events.ts, self.events.dur))
+        start, length = (zlib.crc32(np.ascontiguousarray(each).data) for each in (self.events.ts, self.events.dur))
         return self.times or (len(self.events), start, length)
 
     def device_name(self, device: int | None) -> str | None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
 from traceanalyze.model.columns import Rows, short
-from traceanalyze.model.intervals import Intervals, contains
+from traceanalyze.model.intervals import Intervals, contains, passed
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
@@ -169,7 +169,7 @@ def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
 def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[np.int64]:
     """Place of the innermost event of a thread with start <= t < end, -1 where there is none."""
     own = nested.of(track)
-    found: NDArray[np.int64] = own.start + np.searchsorted(nested.start[own], t, "right") - 1
+    found: NDArray[np.int64] = own.start + passed(nested.start[own], t) - 1
     found[found < own.start] = -1
     active = np.flatnonzero(found >= 0)
     for _ in range(_CLIMBS):

@@ -101,7 +101,7 @@ def added(index: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.in
 def operator_sums(context: Context) -> OperatorSums:
     """Times of the operators, in one pass over their runs."""
     nested, events = context.op_nest, context.trace.events
-    rows = group(events.name[nested.row], events.numbers("shapes", nested.row, -1))
+    rows = group(context.op_names, events.numbers("shapes", nested.row, -1))
     shape_row, of, size = nested.row[rows.first], rows.of, len(rows)
     named = group(events.name[shape_row])
     counted = nested.begun_in(context.host_windows)

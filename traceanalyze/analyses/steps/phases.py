@@ -219,7 +219,7 @@ class PhaseRanges:
 def _op_roles(context: Context) -> NDArray[np.int32]:
     """Roles of each operator of `context.op_nest`: by its name, or because an arrow from forward ends at it."""
     nested, flows = context.op_nest, context.trace.flows
-    role = context.trace.strings.lookup(context.trace.events.name[nested.row], op_role)
+    role = context.trace.strings.lookup(context.op_names, op_role)
     if len(flows.ts):
         arrow = context.trace.strings.matches(flows.cat, lambda text: text == "fwdbwd")
         arrow &= flows.phase == ord("f")

@@ -85,11 +85,12 @@ def flushes(facts: Facts) -> Flushes:
     row = np.logical_and.reduce([frees[at : at + count] for at in range(FREES)]) if count > 0 else np.zeros(0, np.bool_)
     again = np.flatnonzero(row & ~frees[FREES:] & (op[: len(row)] == op[FREES:])) + FREES
     launched = np.flatnonzero(context.link >= 0)
+    launcher = context.event_op[launched]
     found: list[tuple[int, ...]] = []
     for one in distinct(op[again]).tolist():
         own = op == one
         first = int(calls.start[rows[own & frees]].min())
-        mine = launched[context.event_op[launched] == one]
+        mine = launched[launcher == one]
         if not (calls.start[context.link[mine]] < first).any():
             each = rows[own]
             time = int((calls.end[each] - calls.start[each]).sum())

@@ -205,7 +205,7 @@ def slow_views(facts: Facts) -> SlowViews | None:
     usual = facts.once(usual_launch)
     if usual is None:
         return None
-    own, name = facts.once(alone), context.trace.events.name[nest.row]
+    own, name = facts.once(alone), context.op_names
     views = context.trace.strings.matches(name, VIEW.match) & facts.inside(nest.start)
     slow = views & (own >= max(SLOW * usual, SLOW_NS))
     others = views & ~slow
@@ -214,7 +214,8 @@ def slow_views(facts: Facts) -> SlowViews | None:
     times = float(median(own[slow]) / max(median(own[others]), 1.0))
     if times < TIMES:
         return None
-    root = nest.beyond(np.ones(len(nest), np.bool_))[slow]
+    roots = np.flatnonzero(nest.parent < 0)
+    root = roots[np.searchsorted(roots, np.flatnonzero(slow), "right") - 1]
     each = group(name[root])
     most = root[each.of == int(each.sum(own[slow]).argmax())]
     longest = int(most[np.argmax((nest.end - nest.start)[most])])
