@@ -315,13 +315,11 @@ def pack(one: Result) -> bytes | None:
         slim = one._replace(
             analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None, timeline=None
         )
-        sections: dict[str, Any] = {
-            "summary": (slim, (keys, (*one.places,), (*one.costs,))),
-            "tables": tables,
-            "places": dict(one.places),
-            "costs": dict(one.costs),
-            **({} if one.timeline is None else {"timeline": one.timeline}),
-        }
+        sections: dict[str, Any] = {"summary": (slim, (keys, (*one.places,), (*one.costs,)))}
+        # Of one of many ranks there is no more.
+        sections |= {"tables": tables} if len(at_hand) < len(tables) else {}
+        sections |= {name: dict(each) for name, each in (("places", one.places), ("costs", one.costs)) if each}
+        sections |= {} if one.timeline is None else {"timeline": one.timeline}
         if one.program is not None:
             from traceanalyze.replay.graph import folded
 
@@ -338,13 +336,17 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
     """
     from traceanalyze.pipeline import parts
 
+    def late(name: str, keys: tuple[Any, ...], known: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        return known if len(keys) == len(known) else parts.Late(keys, spool.add(sections[name]), known)
+
     try:
         sections = parts.sections(part)
         found: Any = parts.loads(sections["summary"])
         if isinstance(found, InputError):
             return found
-        one, (tables, places, costs) = found
-        read = {name: spool.add(sections[name]) for name in ("tables", "places", "costs")}
+        one, keys = found
+        names, at_hand = ("tables", "places", "costs"), (one.analysis.tables, one.places, one.costs)
+        tables, places, costs = map(late, names, keys, at_hand)
         timeline = parts.loads(sections["timeline"]) if "timeline" in sections else None
         program = _program(parts.loads(sections["program"])) if "program" in sections else None
     except (parts.DamagedError, AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -352,11 +354,7 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
     if not isinstance(one, AnalysedRank):
         return None
     return one._replace(
-        analysis=one.analysis._replace(tables=parts.Late(tables, read["tables"], one.analysis.tables)),
-        places=parts.Late(places, read["places"], {}),
-        costs=parts.Late(costs, read["costs"], {}),
-        timeline=timeline,
-        program=program,
+        analysis=one.analysis._replace(tables=tables), places=places, costs=costs, timeline=timeline, program=program
     )
 
 
