@@ -153,8 +153,8 @@ def in_verdict(
 ) -> Iterator[Message]:
     """The finding that explains most of a difference of two mean steps, ns, if it explains much of it, else the wait.
 
-    Only if its class of time, where it has one, changed as it did (`parts`, ns a step): what can be saved of a part
-    also changes with what hides it, and a wait at one place may stand for those at others.
+    One that both sides have only if its class of time changed as it did (`parts`, ns a step), and a wait only if all
+    waiting and all idle time did: what can be saved of a part also changes with what hides it.
     """
     least = max(WORTH * step, LEAST * abs(change))
 
@@ -165,8 +165,8 @@ def in_verdict(
 
     for one in found:
         both = one.how in {"finding_grown", "finding_shrunk"}
-        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0 if both else change)
-        named = behind(one.diff, part) if both else behind(one.diff, part, change, times=MOST)
+        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0)
+        named = behind(one.diff, part) if both else behind(one.diff, change, times=MOST)
         if named and one.how != "finding_same":
             yield _said(one.how, name_of(one.either), one.costs, next(iter(one.either.scope.ops), None))
             return
