@@ -148,6 +148,7 @@ def material(folder: Path) -> dict[str, list[list[str]]]:
     asked = ("SELECT * FROM split", "FROM events LIMIT 3", "SELECT", "FROM read_csv('/etc/passwd')", "DROP TABLE split")
     return {
         "baseline": [[baseline, RUNS[0]], [baseline], [str(folder / "new.json"), RUNS[0]], [RUNS[0]], []],
+        "convert": [["--annotate", str(folder / "out.json.gz"), run] for run in RUNS] + [[RUNS[0]], []],
         "history": [[store]] * 3 + [[RUNS[0]], [str(folder / "missing")], []],
         "mcp": [[str(SAMPLES)], [str(folder), RUNS[0]], [str(folder / "missing")], []],
         "merge": [[shares]] * 3 + [[store], [RUNS[0]], []],
