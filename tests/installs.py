@@ -23,7 +23,7 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         homes = [Path(name, str(number)) for number in range(options.count)]
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target"]
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
         running = [subprocess.Popen([*pip, str(home), str(ROOT)]) for home in homes]
         for home, each in zip(homes, running, strict=True):
             code = each.wait()

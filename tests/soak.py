@@ -145,6 +145,9 @@ def material(folder: Path) -> dict[str, list[list[str]]]:
         "import torch\nmodel = torch.nn.Linear(9, 9)\nstep = torch.optim.SGD(model.parameters()).step\n"
         "for _ in range(20):\n    model(torch.ones(9)).sum().backward(), step()\n"
     )
+    shown = folder / "recorded"
+    shown.mkdir()
+    shutil.copy(Path(RUNS[0]) / "trace.json.gz", shown / "rank0.pt.trace.json.gz")
     asked = ("SELECT * FROM split", "FROM events LIMIT 3", "SELECT", "FROM read_csv('/etc/passwd')", "DROP TABLE split")
     return {
         "baseline": [[baseline, RUNS[0]], [baseline], [str(folder / "new.json"), RUNS[0]], [RUNS[0]], []],
@@ -156,7 +159,7 @@ def material(folder: Path) -> dict[str, list[list[str]]]:
         "query": [[run, sql] for run in (RUNS[0], RUNS[2], store, str(folder)) for sql in asked],
         "record": [["-o", str(folder / "run"), "--", sys.executable, train], ["--", train], ["--", "missing"], []],
         "rule": [["DAT101"], ["DAT"], ["x"], [""], []],
-        "tensorboard": [[run] for run in RUNS],
+        "tensorboard": [[str(shown)]] * 3 + [[RUNS[0]], []],
         "whatif": [
             [run, "--without", each] for run in (*RUNS, SNAPSHOTS[0]) for each in ("memory_ops", "compute", "x")
         ],
