@@ -43,6 +43,18 @@ if TYPE_CHECKING:
 Words = list[str]
 ODD: tuple[Any, ...] = (None, True, 0, -1, 2**63, 10**400, 1.5, 1e308, float("nan"), float("-inf"), "", "x", "9" * 5000)
 ODD += ("ü\ud800", "\0", [], {}, [[]], [1], {"a": 1})
+OTHER = (
+    b"",
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+    b"9" * 6000,
+    b'{"a":' + b"9" * 6000 + b"}",
+    bytes(5000),
+    b"null",
+    b"[1]",
+)
+OTHER += ('{"a":1}'.encode("utf-16"), b'{"\xe9":1}', b'"x"', b'{"a":1e999}', b"a = " + b"[" * 3000, b"x" * 100_000)
+"""What a file may hold instead."""
 BUDGET = (
     SPECIFIED
     + b"""[rules]
@@ -182,7 +194,8 @@ def quietly(words: Words) -> tuple[int, str]:
 
 
 def damages(content: bytes, most: int, chance: random.Random) -> Iterator[bytes]:
-    """The content with one thing changed, at every place, or at so many."""
+    """Other contents, then this one with one thing changed, at every place, or at so many."""
+    yield from OTHER
     for at in chance.sample(range(len(content)), min(most, len(content))):
         one = content[at]
         for value in chance.sample((0, 0xFF, one ^ 1, one ^ 0x80, *b'"[{9-\n,'), 2):
