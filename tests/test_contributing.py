@@ -66,7 +66,8 @@ def test_every_package_has_its_folder_of_tests():
 def test_every_module_of_the_tests_and_its_options_are_there():
     uses = [re.match(r"python -m tests\.(\S+)(.*)", command) for command in COMMANDS]
     uses = [use for use in uses if use]
-    known = {"check", "new_rule", "rules.make", "catalogues", "mutants", "pinned", "fuzz.read_errors", "bombs", "soak"}
+    known = {"check", "new_rule", "rules.make", "catalogues", "mutants", "pinned", "bombs", "soak", "installs"}
+    known |= {"fuzz.read_errors", "fuzz.every_byte"}
     assert {use[1] for use in uses} == known
     alone = ("check", " ".join(re.findall(r"`(--\w+)`", PAGE)))
     for module, more in [*(use.groups() for use in uses), alone]:

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fuzz.every_byte import ODD, places
+from tests.fuzz.every_byte import changed as changed_at
 from tests.regression.make import run, runs
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.regression.baseline import (
@@ -127,6 +129,15 @@ def test_damaged_files_are_refused_or_read_and_never_anything_else(data):
     cut = bytes(content[: data.draw(st.integers(1, len(content)))])
     with suppress(InputError):
         load(cut, "file")
+
+
+@given(st.data())
+def test_any_value_in_place_of_any_is_refused_or_can_be_written_again(data):
+    document = json.loads(dump(Baseline((run(1, time=[300, 303, 299], label="new"),))))
+    place, value = data.draw(st.sampled_from([*places(document)])), data.draw(st.sampled_from(ODD))
+    with suppress(InputError):
+        found = load(json.dumps(changed_at(document, place, value)).encode(), "file")
+        load(dump(found), "file")
 
 
 def test_baselines_are_told_by_their_content(tmp_path):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.regression.explain import Amounts, Explain, shortened
 from traceanalyze.regression.metrics import metric_of
-from traceanalyze.regression.samples import RunSample, Sample
+from traceanalyze.regression.samples import EnvironmentValue, RunSample, Sample
 from traceanalyze.whole_file import whole_file
 
 SCHEMA_VERSION = 1
@@ -21,6 +21,7 @@ BYTES_PER_RUN = 5_000
 """Room of each run, on average; 20 runs are kept by default."""
 _LEAST_RUNS = 4
 """A file of fewer runs has the room of so many: names are stored once, and the newest run keeps every row."""
+_MOST, _MOST_STEPS = 2**63, 1_000_000
 _TEXTS = ("id", "name", "time", "label", "commit", "accepted")
 """Fields of a run that are stored as they are."""
 
@@ -169,9 +170,9 @@ def load(content: bytes, source: str) -> Baseline:
     try:
         document = json.loads(content)
         _check_version(document["schema_version"], source)
-        names, workloads = document["names"], document["workloads"]
+        names, workloads = [*map(_said, document["names"])], document["workloads"]
         runs = tuple(_read_run(run, names, workloads) for run in document["runs"])
-        return Baseline(runs, document["created"], document["tool_version"], document["label"])
+        return Baseline(runs, *(_said(document[key]) for key in ("created", "tool_version", "label")))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         why = f"{type(error).__name__}: {error}"
         raise InputError("{source}: this baseline is damaged ({why})", source, why) from error
@@ -190,41 +191,66 @@ def _check_version(version: object, source: str) -> None:
         )
 
 
+def _said(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    value.encode()  # What cannot be written is damaged, too.
+    return value
+
+
+def _measure(value: Any) -> float:
+    if type(value) not in {int, float} or not abs(value) < _MOST:
+        raise TypeError(f"{value!r:.40} is no measure")
+    return cast("float", value)
+
+
+def _count(value: Any) -> int:
+    return int(_measure(value))
+
+
+def _amounts(time: Any, count: Any) -> Amounts:
+    return Amounts(_measure(time), _measure(count))
+
+
+def _environment(value: Any) -> EnvironmentValue:
+    if isinstance(value, list):
+        return tuple(map(_said, value))
+    return None if value is None else _count(value) if isinstance(value, int) else _said(value)
+
+
 def _read_run(run: Mapping[str, Any], names: Sequence[str], workloads: Sequence[Any]) -> RunSample:
-    environment = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in run["environment"].items()
-        if key != "workload"
-    }
-    steps, explain = int(run["usable_steps"]), run["explain"]
+    environment = {key: _environment(value) for key, value in run["environment"].items() if key != "workload"}
+    steps, explain = _count(run["usable_steps"]), run["explain"]
+    if not 0 <= steps <= _MOST_STEPS:
+        raise ValueError(f"{steps} steps")
     work = workloads[run["environment"]["workload"]]
-    texts: dict[str, Any] = {key: str(run[key]) for key in _TEXTS}
+    texts: dict[str, Any] = {key: _said(run[key]) for key in _TEXTS}
     return RunSample(
         **texts,
-        ranks=tuple(run["ranks"]),
+        ranks=tuple(None if rank is None else _count(rank) for rank in run["ranks"]),
         environment=environment,
-        workload={names[name]: count for name, count in work},
+        workload={names[name]: _measure(count) for name, count in work},
         metrics={name: _read_sample(sample, steps) for name, sample in run["metrics"].items()},
-        missing=dict(run["missing"]),
+        missing={name: _said(why) for name, why in run["missing"].items()},
         explain=Explain(
-            steps=int(explain["steps"]),
-            parts={key: int(time) for key, time in explain["parts"].items()},
-            unseen=tuple(explain["unseen"]),
-            reasons={(names[a], names[b], names[c]): Amounts(t, n) for a, b, c, t, n in explain["reasons"]},
-            kernels={names[a]: Amounts(t, n) for a, t, n in explain["kernels"]},
-            kept=int(explain["kept"]),
+            steps=_count(explain["steps"]),
+            parts={key: _count(time) for key, time in explain["parts"].items()},
+            unseen=tuple(map(_said, explain["unseen"])),
+            reasons={(names[a], names[b], names[c]): _amounts(*each) for a, b, c, *each in explain["reasons"]},
+            kernels={names[a]: _amounts(*each) for a, *each in explain["kernels"]},
+            kept=_count(explain["kept"]),
         ),
         usable_steps=steps,
-        findings=None if run["findings"] is None else {str(k): int(v) for k, v in run["findings"].items()},
-        notes=tuple(map(str, run["notes"])),
+        findings=None if run["findings"] is None else {key: _count(n) for key, n in run["findings"].items()},
+        notes=tuple(map(_said, run["notes"])),
     )
 
 
 def _read_sample(sample: Mapping[str, Any], steps: int) -> Sample:
-    value = float(sample["value"])
+    value = float(_measure(sample["value"]))
     constant = (value,) * steps if "varies" in sample else ()
-    per_rank = {int(rank): float(number) for rank, number in sample.get("per_rank", {}).items()}
-    return Sample(value, tuple(map(float, sample.get("per_step", constant))), per_rank)
+    per_rank = {int(rank): float(_measure(number)) for rank, number in sample.get("per_rank", {}).items()}
+    return Sample(value, tuple(float(_measure(each)) for each in sample.get("per_step", constant)), per_rank)
 
 
 def read_baseline(path: str) -> Baseline:
