@@ -47,8 +47,6 @@ EXITS = {0, 1, 2, 3}
 """As documented: fine, a regression, not to be used, not to be told. 130 is only of who is interrupted."""
 SERVING = ("open", "tensorboard")
 LONG = ("analyze", "compare", "convert", "gate", "postmortem")
-OTHERS = {"record": ("torchinductor_",), "tensorboard": (".tensorboard-info", "pymp-", "tmp")}
-"""How names begin of what the programs that are run leave, not this tool."""
 PATIENCE = 2.0
 """Seconds from a signal to the end, and from there to the end of what was started."""
 PROGRAM = [sys.executable, "-P", "-m", "traceanalyze"]
@@ -147,9 +145,6 @@ def material(folder: Path) -> dict[str, list[list[str]]]:
         "import torch\nmodel = torch.nn.Linear(9, 9)\nstep = torch.optim.SGD(model.parameters()).step\n"
         "for _ in range(20):\n    model(torch.ones(9)).sum().backward(), step()\n"
     )
-    shown = folder / "recorded"
-    shown.mkdir()
-    shutil.copy(Path(RUNS[0]) / "trace.json.gz", shown / "rank0.pt.trace.json.gz")
     asked = ("SELECT * FROM split", "FROM events LIMIT 3", "SELECT", "FROM read_csv('/etc/passwd')", "DROP TABLE split")
     return {
         "baseline": [[baseline, RUNS[0]], [baseline], [str(folder / "new.json"), RUNS[0]], [RUNS[0]], []],
@@ -161,7 +156,7 @@ def material(folder: Path) -> dict[str, list[list[str]]]:
         "query": [[run, sql] for run in (RUNS[0], RUNS[2], store, str(folder)) for sql in asked],
         "record": [["-o", str(folder / "run"), "--", sys.executable, train], ["--", train], ["--", "missing"], []],
         "rule": [["DAT101"], ["DAT"], ["x"], [""], []],
-        "tensorboard": [[str(shown)]] * 3 + [[RUNS[0]], []],
+        "tensorboard": [[run] for run in RUNS],
         "whatif": [
             [run, "--without", each] for run in (*RUNS, SNAPSHOTS[0]) for each in ("memory_ops", "compute", "x")
         ],
@@ -261,7 +256,8 @@ def ran(words: list[str], folder: Path, kind: int = 0, after: float = 0.0, *, wh
         reader.join(10)
         errors.seek(0)
         said = errors.read().decode("utf-8", "replace")
-    files = [each for each in temporary.iterdir() if not each.name.startswith(OTHERS.get(words[0], ()))]
+    # What a recorded script makes for itself (`torchinductor_USER`) is its own.
+    files = [each for each in temporary.iterdir() if not each.name.startswith("torchinductor_")]
     files += folder.rglob(".*.part")
     for each in files:
         left += [] if kind == signal.SIGKILL else [f"file {each.name}"]
@@ -297,8 +293,7 @@ def commands(count: int, seed: int, folder: Path, names: list[str]) -> list[str]
         exits, begun = Counter[int](), time.monotonic()
         for _ in range(count):
             words = drawn(command, options, first, chance, folder)
-            # TensorBoard says on stdout nothing that could be waited for.
-            done = ran(words, folder, signal.SIGTERM, 10) if command == ("tensorboard",) else ran(words, folder)
+            done = ran(words, folder)
             exits[done.code] += 1
             allowed = EXITS | ({130, -signal.SIGTERM} if command[0] in SERVING else set())
             silent = done.code == 2 and not done.said.strip()
