@@ -102,6 +102,13 @@ def test_cut_short(tmp_path: Path, kept: float) -> None:
     assert "damaged or cut short" in error_of(tmp_path)
 
 
+def test_a_damaged_schema_of_what_is_no_text(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(small(tmp_path))) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET name = CAST(x'61FF' AS TEXT), sql = 'CREATE' WHERE rowid = 1")
+    assert "damaged or cut short" in error_of(tmp_path)
+
+
 def test_overwritten_in_the_middle(tmp_path: Path) -> None:
     path = small(tmp_path, ops=5000)
     whole = bytearray(path.read_bytes())

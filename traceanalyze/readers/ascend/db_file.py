@@ -124,7 +124,8 @@ def open_database(path: Path) -> Iterator[Database]:
             _guard(connection, path.stat().st_size)
             # A default of a column, or what is computed, stands in every row and in the file but once.
             yield Database(connection, _tables(connection), _MOST_BYTES + 2 * path.stat().st_size)
-    except (sqlite3.Error, OSError) as error:
+    # What SQLite says of a damaged schema may hold bytes that are no text.
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
         damaged = Phrase(
             "the database is damaged or cut short ({error}); copy it again, or export the profile again", error
         )
