@@ -22,8 +22,9 @@ from traceanalyze.locales import texts
 from traceanalyze.pipeline import compare as pipeline
 from traceanalyze.report.console import render as console
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.contents.changed import in_verdict
+from traceanalyze.report.contents.changed import Beside, changed, changed_table, in_verdict
 from traceanalyze.report.view import View
+from traceanalyze.rules.finding import Finding, Outcome, Severity
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 CAUSES = {
@@ -192,6 +193,35 @@ def test_a_wait_is_behind_a_longer_step_where_all_waiting_grew(elsewhere, told):
     assert said == ["compare_finding_changed"] * told
     # Idle time as a whole fell: something else made the step longer.
     assert not [*in_verdict((), table, {"idle": -5 * MS}, 9 * MS, 100 * MS)]
+
+
+HIDDEN = Finding(cost=14 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
+
+
+@pytest.mark.parametrize(
+    ("communication", "of_ranks", "how", "told"),
+    [
+        ((15, 1), False, "finding_gone", True),
+        ((15, 10), False, "finding_base", False),
+        ((15, 98), False, "finding_base", False),
+        ((150, 151), False, "finding_gone", False),
+        ((15, 98), True, "finding_gone", True),
+    ],
+    ids=["all of it", "a third of it", "it grew", "a small part of it", "the time of other ranks"],
+)
+def test_a_finding_of_one_side_is_gone_only_with_the_time_it_was_most_of(communication, of_ranks, how, told):
+    old, new = (each * MS for each in communication)
+    rules = frozenset({HIDDEN.rule} if of_ranks else ())
+    sides = Beside(Outcome((HIDDEN,)), of_ranks=rules), Beside()
+    found = changed(*sides, {"communication": (old, new)})
+    (row,) = changed_table(found).records()
+    assert (row.change, row.base_time_ns, row.candidate_time_ns) == (how, 14 * MS, None)
+    assert row.diff_ns == (-14 * MS if how == "finding_gone" else None)
+    said = [*in_verdict(found, None, {"communication": new - old, "idle": 0}, -14 * MS, 100 * MS)]
+    assert [each.key for each in said] == ["compare_finding_gone"] * told
+    # The same the other way round.
+    (row,) = changed_table(changed(*sides[::-1], {"communication": (new, old)})).records()
+    assert row.change == {"finding_gone": "finding_new", "finding_base": "finding_candidate"}[how]
 
 
 def test_what_the_last_wait_of_a_recording_holds_up_is_no_zero():

@@ -306,7 +306,8 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
-    known = Beside(outcome, beside.cluster, _named(one.context, outcome))
+    of_ranks = frozenset(each.rule for each in across.findings)
+    known = Beside(outcome, beside.cluster, _named(one.context, outcome), of_ranks)
     one = one._replace(context=one.context.connected(_BY_NOW, IDS | OF_TABLES | _OF_RULES))
     give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)

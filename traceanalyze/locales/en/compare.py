@@ -59,6 +59,8 @@ TERMS = {
     "finding_grown": "grown",
     "finding_shrunk": "shrunk",
     "finding_same": "on both",
+    "finding_base": "told of the base only",
+    "finding_candidate": "told of the candidate only",
     "copy": "copy or fill",
     "moved": "moved",
     "compare_wait": "the host waits for the device",

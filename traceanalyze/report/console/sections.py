@@ -316,10 +316,10 @@ class Sections:
         advice = [self.formatter.message(each) for each in self.report.remarks.get("advice", ())]
         if advice:
             head, rows = (self._line(self.texts.messages["advice"]),), len(advice)
-            # All of them before more of any.
+            # All of them before more of any, and whole sentences before the tables.
             items = [[self._advice(each, most) for most in (1, 2, 2, 3, 4, 6, _ALL)] for each in advice]
-            least, left = 2 * rows + 1, lambda omitted: self._counts(more=len(omitted))
-            yield Section("todo", head, items, left, rows, kept=rows + 1, least=least, fair=_TODO)
+            least, left = _TODO, lambda omitted: self._counts(more=len(omitted))
+            yield Section("todo", head, items, left, rows, kept=least, least=least, fair=least)
         elif told:
             weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
             sure = max(weighty, min(len(told), _NAMED))

@@ -58,9 +58,10 @@ def telling(table: Table, lead: str) -> list[int]:
         by = table.keys.index(table.telling)
         return sorted(every, key=lambda at: -amount(rows[at][by]))
     if table.level is not None:
-        upper = [at for at in places if not table.depth(rows[at])]
         by = table.keys.index("diff_ns") if "diff_ns" in table.keys else numbers[0]
-        return upper + sorted((at for at in places if table.depth(rows[at]) == 1), key=lambda at: -amount(rows[at][by]))
+        depth = {at: table.depth(rows[at]) or 0 for at in places}
+        shown = (at for at in places if depth[at] <= 1)
+        return sorted(shown, key=lambda at: (depth[at], -amount(rows[at][by])))
     if table.bar is not None:
         by = table.keys.index(table.bar)
         return [at for at in sorted(places, key=lambda at: -amount(rows[at][by])) if amount(rows[at][by]) >= SMALL]

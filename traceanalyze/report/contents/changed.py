@@ -62,6 +62,8 @@ class Beside(NamedTuple):
     named: int = 0
     """Idle time in which the trace shows nothing of the host, and that a finding or a wait before it explains:
     sum over its steps, ns."""
+    of_ranks: frozenset[str] = frozenset()
+    """Rules whose findings are about all ranks together, and draw from the time of others than the one compared."""
 
 
 WORTH, LEAST, MOST = 0.01, 0.25, 3
@@ -73,6 +75,10 @@ class Changed(NamedTuple):
 
     base: Finding | None
     candidate: Finding | None
+    of_ranks: bool = False
+    """Whether its class of time is that of other ranks than the one compared."""
+    remains: bool = False
+    """Most of its class of time, of which the side without it has as much: nothing is known to be new or gone."""
 
     @property
     def costs(self) -> tuple[int, int]:
@@ -87,8 +93,9 @@ class Changed(NamedTuple):
     @property
     def how(self) -> str:
         """In which way it has changed."""
-        base, candidate = (None if one is None else _cost(one) for one in self)
-        return how_changed(base, candidate)
+        if self.remains:
+            return "finding_base" if self.candidate is None else "finding_candidate"
+        return how_changed(*(None if one is None else _cost(one) for one in self[:2]))
 
     @property
     def either(self) -> Finding:
@@ -103,20 +110,25 @@ def _cost(one: Finding | None) -> int:
     return 0 if one is None else one.explains or 0
 
 
-def changed(base: Outcome, candidate: Outcome, *, idle: bool = True) -> tuple[Changed, ...]:
+def changed(
+    base: Beside, candidate: Beside, parts: Mapping[str, tuple[int, int]], *, idle: bool = True
+) -> tuple[Changed, ...]:
     """Findings of both sides that cost time every step, by place and then by rule; largest change first.
 
     A finding that a side has not, as its rule could not be judged there, says nothing about a difference; nor do those
-    about `idle` time where one side did not record what tells its causes apart.
+    about `idle` time where one side did not record what tells its causes apart. `parts` are those of both mean steps,
+    ns.
     """
     classes = ("",) if idle else ("compute", "comm", "mem")
     sides = [
-        sorted((one for one in each.findings if _told(one) and one.draws.startswith(classes)), key=_cost)
+        sorted((one for one in each.outcome.findings if _told(one) and one.draws.startswith(classes)), key=_cost)
         for each in (base, candidate)
     ]
-    unknown = [{one.rule for one in each.not_applicable} for each in (base, candidate)]
+    unknown = [{one.rule for one in each.outcome.not_applicable} for each in (base, candidate)]
     places = (lambda one: one.key, lambda one: (one.rule, one.sentence), lambda one: one.rule)
     found = (Changed(*pair) for pair in partners(sides[0], sides[1], *places))
+    found = (one._replace(of_ranks=one.either.rule in base.of_ranks | candidate.of_ranks) for one in found)
+    found = (one._replace(remains=_remains(one, parts)) for one in found)
     found = (
         one
         for one in found
@@ -124,6 +136,15 @@ def changed(base: Outcome, candidate: Outcome, *, idle: bool = True) -> tuple[Ch
         and (one.candidate is not None or one.either.rule not in unknown[1])
     )
     return tuple(sorted(found, key=lambda each: (-abs(each.diff), each.either.rule)))
+
+
+def _remains(one: Changed, parts: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a finding of one side is most of a class of time that the other has as well (no cause of idle time)."""
+    whole = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""))
+    if None not in one[:2] or whole is None or one.of_ranks:
+        return False
+    own, other = whole if one.candidate is None else whole[::-1]
+    return 2 * max(one.costs) > own and 2 * (own - other) < max(one.costs)
 
 
 def _told(one: Finding) -> bool:
@@ -136,14 +157,14 @@ def changed_table(found: Sequence[Changed]) -> Table:
 
 
 def _row(one: Changed) -> Mapping[str, Value]:
-    base, candidate = (None if side is None else _cost(side) for side in one)
+    base, candidate = (None if side is None else _cost(side) for side in one[:2])
     return {
         "change": one.how,
         "rule_id": one.either.rule,
         "finding": name_of(one.either),
         "base_time_ns": base,
         "candidate_time_ns": candidate,
-        "diff_ns": one.diff,
+        "diff_ns": None if one.remains else one.diff,
         "where": next(iter(one.either.scope.ops), None),
     }
 
@@ -153,8 +174,8 @@ def in_verdict(
 ) -> Iterator[Message]:
     """The finding that explains most of a difference of two mean steps, ns, if it explains much of it, else the wait.
 
-    One that both sides have only if its class of time changed as it did (`parts`, ns a step), and a wait only if all
-    waiting and all idle time did: what can be saved of a part also changes with what hides it.
+    Only if its class of time, unless that is of other ranks, changed as it did (`parts`, ns a step), and a wait only if
+    all waiting and all idle time did: what can be saved of a part also changes with what hides it.
     """
     least = max(WORTH * step, LEAST * abs(change))
 
@@ -165,9 +186,10 @@ def in_verdict(
 
     for one in found:
         both = one.how in {"finding_grown", "finding_shrunk"}
-        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0)
-        named = behind(one.diff, part) if both else behind(one.diff, change, times=MOST)
-        if named and one.how != "finding_same":
+        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0 if both else change)
+        part = change if one.of_ranks else part
+        named = behind(one.diff, part) if both else behind(one.diff, part, change, times=MOST)
+        if named and not one.remains and one.how != "finding_same":
             yield _said(one.how, name_of(one.either), one.costs, next(iter(one.either.scope.ops), None))
             return
     waits = [row for row in syncs.records() if isinstance(row.diff_ns, int)] if syncs is not None else []

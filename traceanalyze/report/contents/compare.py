@@ -143,7 +143,13 @@ def build_compare(
     """
     per, given = PerStep.of(comparison.base, comparison.candidate), options or {}
     apart = not any(part.key in _AS_ONE for part in comparison.parts)
-    found = changed(beside[0].outcome, beside[1].outcome, idle=apart)
+    sums = {part.key: (part.base, part.candidate) for part in comparison.parts}
+    means = {
+        key: (per.base(old), per.candidate(new))
+        for key, (old, new) in sums.items()
+        if isinstance(old, int) and isinstance(new, int)
+    }
+    found = changed(*beside, means, idle=apart)
     chosen = _OPTIONS.fill(option=[*given], option_value=[*given.values()])
     table = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
     both = {"base": comparison.base, "candidate": comparison.candidate}
