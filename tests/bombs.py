@@ -1,7 +1,7 @@
-"""Files made to hurt, of 10 MB each: `python -m tests.bombs [--bytes N] [NAME …]`.
+"""Files made to hurt, of 10 MB each: `python -m tests.bombs [--bytes N] [--command C] [NAME …]`.
 
-Each is given to the commands that would read it; a NAME is the begin of theirs: `csv`, `snapshot-memo`. None takes more than 1 GB or 60 s of CPU, none ends in a traceback,
-and what cannot be read is refused in one line.
+Each is given to the commands that would read it, or to those that are named; a NAME is the begin of theirs: `csv`,
+`snapshot-memo`. None takes more than 1 GB or 60 s of CPU, none ends in a traceback, and what cannot be read is refused in one line.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from backports import zstd
@@ -42,46 +43,53 @@ def numbered(piece: str, size: int, begin: str = "", end: str = "") -> bytes:
     return (begin + "".join(piece.replace("#", str(i)) for i in range(size // len(piece))) + end).encode()
 
 
-def traces(size: int) -> Iterator[tuple[str, bytes]]:
+def traces(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Timelines."""
     head, tail = '{"traceEvents":[', "]}"
     event = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2}'
-    yield "nested", b"[" * size
-    yield "nested-args", b'{"traceEvents":[{"ph":"X","args":' + b'{"a":' * (size // 5)
-    yield "empty-events", repeated(b"{},", size, head.encode())
-    yield "no-events", repeated(b"0,", size, head.encode())
-    yield "long-text", b'{"traceEvents":[{"ph":"X","name":"' + b"x" * size + b'"}]}'
-    yield "long-number", b'{"traceEvents":[{"ph":"X","ts":' + b"9" * size + b"}]}"
-    yield "quotes", b'"' * size
-    yield "backslashes", b'{"traceEvents":["' + b"\\" * size
-    yield "names", numbered(event.replace('"a"', '"a#"') + ",", size, head, tail)
-    yield "threads", numbered(event.replace('"tid":1', '"tid":#') + ",", size, head, tail)
-    yield "processes", numbered(event.replace('"pid":1', '"pid":"p#"') + ",", size, head, tail)
-    yield "streams", numbered(_EVENT.decode().replace("7", "#"), size, head, tail)
-    yield "categories", numbered(event.replace("cpu_op", "c#") + ",", size, head, tail)
+    yield "nested", lambda: b"[" * size
+    yield "nested-args", lambda: b'{"traceEvents":[{"ph":"X","args":' + b'{"a":' * (size // 5)
+    yield "empty-events", lambda: repeated(b"{},", size, head.encode())
+    yield "no-events", lambda: repeated(b"0,", size, head.encode())
+    yield "long-text", lambda: b'{"traceEvents":[{"ph":"X","name":"' + b"x" * size + b'"}]}'
+    yield "long-number", lambda: b'{"traceEvents":[{"ph":"X","ts":' + b"9" * size + b"}]}"
+    yield "quotes", lambda: b'"' * size
+    yield "backslashes", lambda: b'{"traceEvents":["' + b"\\" * size
+    yield "names", lambda: numbered(event.replace('"a"', '"a#"') + ",", size, head, tail)
+    yield "threads", lambda: numbered(event.replace('"tid":1', '"tid":#') + ",", size, head, tail)
+    yield "processes", lambda: numbered(event.replace('"pid":1', '"pid":"p#"') + ",", size, head, tail)
+    yield "streams", lambda: numbered(_EVENT.decode().replace("7", "#"), size, head, tail)
+    yield "categories", lambda: numbered(event.replace("cpu_op", "c#") + ",", size, head, tail)
     yield (
         "deep-calls",
-        numbered('{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":#,"dur":99999999},', size, head, tail),
+        lambda: numbered(
+            '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":#,"dur":99999999},', size, head, tail
+        ),
     )
     yield (
         "steps",
-        numbered(event.replace('"a"', '"ProfilerStep##"').replace('"ts":1', '"ts":#') + ",", size, head, tail),
+        lambda: numbered(event.replace('"a"', '"ProfilerStep##"').replace('"ts":1', '"ts":#') + ",", size, head, tail),
     )
-    yield "begins", numbered('{"ph":"B","name":"n#","pid":1,"tid":1,"ts":#},', size, head, tail)
-    yield "flows", numbered('{"ph":"s","id":#,"name":"ac2g","cat":"ac2g","pid":1,"tid":1,"ts":1},', size, head, tail)
+    yield "begins", lambda: numbered('{"ph":"B","name":"n#","pid":1,"tid":1,"ts":#},', size, head, tail)
+    yield (
+        "flows",
+        lambda: numbered('{"ph":"s","id":#,"name":"ac2g","cat":"ac2g","pid":1,"tid":1,"ts":1},', size, head, tail),
+    )
     yield (
         "metadata",
-        numbered('{"ph":"M","name":"process_name","pid":#,"tid":0,"args":{"name":"n#"}},', size, head, tail),
+        lambda: numbered('{"ph":"M","name":"process_name","pid":#,"tid":0,"args":{"name":"n#"}},', size, head, tail),
     )
-    yield "header", numbered('"k#":[#],', size, "{", '"traceEvents":[]}')
-    yield "shapes", numbered(event[:-1] + ',"args":{"Input Dims":[[#,#],[#]]}},', size, head, tail)
+    yield "header", lambda: numbered('"k#":[#],', size, "{", '"traceEvents":[]}')
+    yield "shapes", lambda: numbered(event[:-1] + ',"args":{"Input Dims":[[#,#],[#]]}},', size, head, tail)
     yield (
         "far-apart",
-        numbered('{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":#00000000.5,"dur":1},', size, head, tail),
+        lambda: numbered(
+            '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":#00000000.5,"dur":1},', size, head, tail
+        ),
     )
     yield (
         "unended-collectives",
-        numbered(
+        lambda: numbered(
             '{"ph":"X","cat":"user_annotation","name":"nccl:all_reduce","pid":1,"tid":1,"ts":#,"dur":99999999},',
             size,
             head,
@@ -90,15 +98,21 @@ def traces(size: int) -> Iterator[tuple[str, bytes]]:
     )
     step = event.replace('"a"', '"ProfilerStep##"').replace('"cat":"cpu_op"', '"cat":"user_annotation"')
     kernel = _EVENT.decode()[:-1].replace("7", "#")
-    yield "steps-streams", numbered(step.replace('"ts":1', '"ts":#') + "," + kernel + ",", size, head, tail)
+    yield "steps-streams", lambda: numbered(step.replace('"ts":1', '"ts":#') + "," + kernel + ",", size, head, tail)
     call = '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":#,"dur":1,"args":{"correlation":1}}'
     same = _EVENT.decode()[:-1].replace('"stream":7', '"stream":7,"correlation":1')
-    yield "one-correlation", numbered(call + "," + same + ",", size, head, tail)
-    yield "one-flow", numbered('{"ph":"s","id":1,"name":"ac2g","cat":"ac2g","pid":1,"tid":1,"ts":#},', size, head, tail)
-    yield "devices", numbered(kernel.replace('"pid":0', '"pid":#').replace("stream", "device") + ",", size, head, tail)
+    yield "one-correlation", lambda: numbered(call + "," + same + ",", size, head, tail)
+    yield (
+        "one-flow",
+        lambda: numbered('{"ph":"s","id":1,"name":"ac2g","cat":"ac2g","pid":1,"tid":1,"ts":#},', size, head, tail),
+    )
+    yield (
+        "devices",
+        lambda: numbered(kernel.replace('"pid":0', '"pid":#').replace("stream", "device") + ",", size, head, tail),
+    )
     yield (
         "groups",
-        numbered(
+        lambda: numbered(
             '{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":7,"ts":#,"dur":1,"args":{"stream":7,'
             '"Collective name":"allreduce","Process Group Name":"#","Process Group Ranks":"[#, 9#]","Group size":#9}},',
             size,
@@ -108,7 +122,7 @@ def traces(size: int) -> Iterator[tuple[str, bytes]]:
     )
     yield (
         "ranks",
-        numbered(
+        lambda: numbered(
             '{"pg_name":"#","ranks":[#,1#]},',
             size,
             '{"distributedInfo":{"backend":"nccl","rank":999999999,"world_size":1000000000,"pg_config":[',
@@ -116,14 +130,19 @@ def traces(size: int) -> Iterator[tuple[str, bytes]]:
         ),
     )
     frame = '{"ph":"X","cat":"python_function","name":"a.py(#): f","pid":1,"tid":1,"ts":#,"dur":9999999,'
-    yield "stacks", numbered(frame + '"args":{"Python id":#,"Python parent id":#}},', size, head, tail)
+    yield "stacks", lambda: numbered(frame + '"args":{"Python id":#,"Python parent id":#}},', size, head, tail)
     alloc = '{"ph":"i","s":"t","name":"[memory]","pid":1,"tid":1,"ts":#,"args":{"Addr":#,"Bytes":512,"Device Type":1,'
-    yield "allocations", numbered(alloc + '"Device Id":#,"Total Allocated":#}},', size, head, tail)
+    yield "allocations", lambda: numbered(alloc + '"Device Id":#,"Total Allocated":#}},', size, head, tail)
     yield (
         "deep-shapes",
-        repeated(event[:-1].encode() + b',"args":{"Input Dims":' + b"[" * 60 + b"]" * 60 + b"}},", size, head.encode()),
+        lambda: repeated(
+            event[:-1].encode() + b',"args":{"Input Dims":' + b"[" * 60 + b"]" * 60 + b"}},", size, head.encode()
+        ),
     )
-    yield "endless", numbered(_EVENT.decode().replace('"ts":1.5,"dur":1', '"ts":#,"dur":9e11'), size, head, tail)
+    yield (
+        "endless",
+        lambda: numbered(_EVENT.decode().replace('"ts":1.5,"dur":1', '"ts":#,"dur":9e11'), size, head, tail),
+    )
 
 
 _CALL = (
@@ -148,81 +167,120 @@ DENSE = (
 """Events that take much memory for what they take in a file, and how many bytes a file has to have room for of each."""
 
 
-def packed(size: int) -> Iterator[tuple[str, bytes]]:
+def packed(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Files that are small only as they are stored."""
-    room = size * 1000
-    for name, piece in (("blanks", b" "), ("events", _EVENT), ("text", b"x")):
-        buffer = io.BytesIO()
-        with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9) as file:
-            file.write(b'{"traceEvents":[' + (b'{"name":"' if name == "text" else b""))
-            block = piece * ((1 << 20) // len(piece))
-            while buffer.tell() < size and file.tell() < room:
-                file.write(block)
-        yield f"{name}.json.gz", buffer.getvalue()
-    for name, piece, cost in DENSE:
-        # As many events as so large a file may hold, and hardly more, behind what only makes it large.
-        most = int(0.99 * (_ROOM + _PER_PACKED_BYTE * size) / cost)
-        buffer = io.BytesIO()
-        with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as file:
-            file.write(b'{"traceEvents":[')
-            while buffer.tell() < size - 40_000:
-                file.write(b'{"noise":"%s"},' % os.urandom(7000).hex().encode())
-            for begin in range(0, most, 5000):
-                file.write("".join(piece.replace("#", str(i)) for i in range(begin, min(begin + 5000, most))).encode())
-            file.write(b"{}]}")
-        yield f"dense-{name}.json.gz", buffer.getvalue()
-    yield "members.json.gz", gzip.compress(b"[") + gzip.compress(b"") * (size // 20)
+    for name, begin, piece in (("blanks", b"", b" "), ("events", b"", _EVENT), ("text", b'{"name":"', b"x")):
+        yield f"{name}.json.gz", partial(_filled, begin, piece, size)
+    for name, event, cost in DENSE:
+        yield f"dense-{name}.json.gz", partial(_dense, event, cost, size)
+    yield "members.json.gz", lambda: gzip.compress(b"[") + gzip.compress(b"") * (size // 20)
+    yield "blanks.json.zst", lambda: _blanks(size)
+    yield (
+        "events.zip",
+        lambda: _zipped(
+            [("trace.json", b'{"traceEvents":[' + _EVENT * (50 * size // len(_EVENT)))], zipfile.ZIP_DEFLATED
+        ),
+    )
+    yield "million-files.zip", lambda: _zipped((f"{number}.json", b"[]") for number in range(size // 120))
+    text = b'{"distributedInfo":{"rank":%d,"world_size":99999},"traceEvents":[%s]}'
+    yield (
+        "ranks.zip",
+        lambda: _zipped((f"{rank}.pt.trace.json", text % (rank, _EVENT[:-1])) for rank in range(size // 320)),
+    )
+
+
+def _filled(begin: bytes, piece: bytes, size: int) -> bytes:
+    """A piece, as often as a thousand times so large a text has room for it."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9) as file:
+        file.write(b'{"traceEvents":[' + begin)
+        block = piece * ((1 << 20) // len(piece))
+        while buffer.tell() < size and file.tell() < size * 1000:
+            file.write(block)
+    return buffer.getvalue()
+
+
+def _dense(piece: str, cost: int, size: int) -> bytes:
+    """As many events as so large a file may hold, and hardly more, behind what only makes it large."""
+    most = int(0.99 * (_ROOM + _PER_PACKED_BYTE * size) / cost)
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as file:
+        file.write(b'{"traceEvents":[')
+        while buffer.tell() < size - 40_000:
+            file.write(b'{"noise":"%s"},' % os.urandom(7000).hex().encode())
+        for begin in range(0, most, 5000):
+            file.write("".join(piece.replace("#", str(i)) for i in range(begin, min(begin + 5000, most))).encode())
+        file.write(b"{}]}")
+    return buffer.getvalue()
+
+
+def _blanks(size: int) -> bytes:
     packer = zstd.ZstdCompressor()
-    block, made = b" " * (1 << 20), b""
-    for _ in range(room >> 20):
-        made += packer.compress(block)
-    yield "blanks.json.zst", made + packer.flush()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("trace.json", b'{"traceEvents":[' + _EVENT * (50 * size // len(_EVENT)))
-    yield "events.zip", buffer.getvalue()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for number in range(size // 120):
-            archive.writestr(f"{number}.json", b"[]")
-    yield "million-files.zip", buffer.getvalue()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for rank in range(size // 320):
-            text = b'{"distributedInfo":{"rank":%d,"world_size":99999},"traceEvents":[%s]}' % (rank, _EVENT[:-1])
-            archive.writestr(f"{rank}.pt.trace.json", text)
-    yield "ranks.zip", buffer.getvalue()
+    return b"".join(packer.compress(b" " * (1 << 20)) for _ in range(size * 1000 >> 20)) + packer.flush()
 
 
-def snapshots(size: int) -> Iterator[tuple[str, bytes]]:
+def _zipped(files: Iterable[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def snapshots(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Allocator snapshots, and what else is a pickle."""
-    yield "nested.json", b'{"segments":' + b"[" * size
-    yield "objects.json", repeated(b'{"a":{}},', size, b'{"segments":[', b"{}]}")
-    yield "lists.json", repeated(b"[],", size, b'{"device_traces":[[', b"[]]]}")
-    yield "texts.json", numbered('{"k#":"v#"},', size, '{"segments":[', "{}]}")
-    yield "numbers.json", b'{"segments":[{"address":' + b"9" * size + b"}]}"
-    yield "blocks.json", repeated(b"{},", size, b'{"segments":[{"blocks":[', b"{}]}]}")
-    yield "frames.json", repeated(b'{"frames":[{}]},', size, b'{"device_traces":[[', b"{}]]}")
-    yield "nested.pickle", b"\x80\x04" + b"]" * size
-    yield "closed.pickle", b"\x80\x04" + b"]" * (size // 2) + b"a" * (size // 2 - 1) + b"."
-    yield "dicts.pickle", b"\x80\x04](" + b"}" * size + b"e."
-    yield "tuples.pickle", b"\x80\x04)" + b"\x85" * size + b"."
-    yield "doubled.pickle", b"\x80\x04]\x94" + b"(" + b"h\x00" * (size // 2 - 8) + b"e."
+    yield "nested.json", lambda: b'{"segments":' + b"[" * size
+    yield "objects.json", lambda: repeated(b'{"a":{}},', size, b'{"segments":[', b"{}]}")
+    yield "lists.json", lambda: repeated(b"[],", size, b'{"device_traces":[[', b"[]]]}")
+    yield "texts.json", lambda: numbered('{"k#":"v#"},', size, '{"segments":[', "{}]}")
+    yield "numbers.json", lambda: b'{"segments":[{"address":' + b"9" * size + b"}]}"
+    yield "blocks.json", lambda: repeated(b"{},", size, b'{"segments":[{"blocks":[', b"{}]}]}")
+    yield "frames.json", lambda: repeated(b'{"frames":[{}]},', size, b'{"device_traces":[[', b"{}]]}")
+    yield "nested.pickle", lambda: b"\x80\x04" + b"]" * size
+    yield "closed.pickle", lambda: b"\x80\x04" + b"]" * (size // 2) + b"a" * (size // 2 - 1) + b"."
+    yield "dicts.pickle", lambda: b"\x80\x04](" + b"}" * size + b"e."
+    yield "tuples.pickle", lambda: b"\x80\x04)" + b"\x85" * size + b"."
+    yield "doubled.pickle", lambda: b"\x80\x04]\x94" + b"(" + b"h\x00" * (size // 2 - 8) + b"e."
     yield (
         "powers.pickle",
-        b"\x80\x02]q\x00"
-        + b"".join(b"](" + b"h" + bytes([i]) + b"h" + bytes([i]) + b"eq" + bytes([i + 1]) for i in range(200))
-        + b".",
+        lambda: (
+            b"\x80\x02]q\x00"
+            + b"".join(b"](" + b"h" + bytes([i]) + b"h" + bytes([i]) + b"eq" + bytes([i + 1]) for i in range(200))
+            + b"."
+        ),
     )
-    yield "integer.pickle", b"\x80\x04\x8b" + (size).to_bytes(4, "little") + b"\x7f" * size + b"."
-    yield "decimal.pickle", b"\x80\x02I" + b"9" * size + b"\n."
-    yield "claims.pickle", b"\x80\x04\x8e" + (1 << 40).to_bytes(8, "little") + b"x" * 100
+    yield "integer.pickle", lambda: b"\x80\x04\x8b" + (size).to_bytes(4, "little") + b"\x7f" * size + b"."
+    yield "decimal.pickle", lambda: b"\x80\x02I" + b"9" * size + b"\n."
+    yield "claims.pickle", lambda: b"\x80\x04\x8e" + (1 << 40).to_bytes(8, "little") + b"x" * 100
     yield (
         "memo.pickle",
-        b"\x80\x04N"
-        + b"".join(b"r" + i.to_bytes(4, "little") for i in range(0, 1 << 31, (1 << 31) // (size // 5)))
-        + b".",
+        lambda: (
+            b"\x80\x04N"
+            + b"".join(b"r" + i.to_bytes(4, "little") for i in range(0, 1 << 31, (1 << 31) // (size // 5)))
+            + b"."
+        ),
     )
+    yield (
+        "devices.json",
+        lambda: repeated(
+            b"[],", size, b'{"segments":[],"device_traces":[', b'[{"action":"alloc","addr":7,"size":512,"stream":0}]]}'
+        ),
+    )
+    segment = '{"device":0,"address":#,"total_size":9,"stream":#,"segment_pool_id":[#,0],"segment_type":"small","blocks":[{"size":9,"requested_size":9,"state":"active_allocated","address":#}]},'
+    yield (
+        "segments.json",
+        lambda: numbered(segment, size, '{"device_traces":[],"segments":[', segment.replace("#", "0")[:-1] + "]}"),
+    )
+    yield "owners.json", lambda: numbered(segment.replace('"device":0', '"device":#'), size, '{"segments":[', "{}]}")
+    row = '{"action":"alloc","addr":7,"size":512,"stream":#},'
+    yield (
+        "one-address.json",
+        lambda: numbered(row, size, '{"segments":[],"device_traces":[[', row.replace("#", "0")[:-1] + "]]}"),
+    )
+    yield "stacks.pickle", lambda: _stacks(size // 60)
+
+
+def _stacks(count: int) -> bytes:
     rows = [
         {
             "action": "alloc",
@@ -231,45 +289,28 @@ def snapshots(size: int) -> Iterator[tuple[str, bytes]]:
             "stream": 0,
             "frames": [{"filename": f"f{i}", "name": f"n{i}", "line": i}],
         }
-        for i in range(size // 60)
+        for i in range(count)
     ]
-    yield (
-        "devices.json",
-        repeated(
-            b"[],", size, b'{"segments":[],"device_traces":[', b'[{"action":"alloc","addr":7,"size":512,"stream":0}]]}'
-        ),
-    )
-    segment = '{"device":0,"address":#,"total_size":9,"stream":#,"segment_pool_id":[#,0],"segment_type":"small","blocks":[{"size":9,"requested_size":9,"state":"active_allocated","address":#}]},'
-    yield (
-        "segments.json",
-        numbered(segment, size, '{"device_traces":[],"segments":[', segment.replace("#", "0")[:-1] + "]}"),
-    )
-    yield "owners.json", numbered(segment.replace('"device":0', '"device":#'), size, '{"segments":[', "{}]}")
-    row = '{"action":"alloc","addr":7,"size":512,"stream":#},'
-    yield (
-        "one-address.json",
-        numbered(row, size, '{"segments":[],"device_traces":[[', row.replace("#", "0")[:-1] + "]]}"),
-    )
-    yield "stacks.pickle", pickle.dumps({"segments": [], "device_traces": [rows]}, 4)[: 2 * size]
+    return pickle.dumps({"segments": [], "device_traces": [rows]}, 4)[: 120 * count]
 
 
-def logs(size: int) -> Iterator[tuple[str, bytes]]:
+def logs(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """What a dead job leaves."""
-    yield "line.log", b"Traceback (most recent call last): " + b"x" * size
-    yield "lines.log", b"\n" * size
-    yield "tracebacks.log", repeated(b'Traceback (most recent call last):\n  File "a", line 1\nE: x\n', size)
-    yield "ranks.log", numbered("[rank#]: RuntimeError: NCCL error # in: /a.cpp:#\n", size)
-    yield "steps.log", numbered("step # loss: nan lr 0.1 grad_norm inf\n", size)
+    yield "line.log", lambda: b"Traceback (most recent call last): " + b"x" * size
+    yield "lines.log", lambda: b"\n" * size
+    yield "tracebacks.log", lambda: repeated(b'Traceback (most recent call last):\n  File "a", line 1\nE: x\n', size)
+    yield "ranks.log", lambda: numbered("[rank#]: RuntimeError: NCCL error # in: /a.cpp:#\n", size)
+    yield "steps.log", lambda: numbered("step # loss: nan lr 0.1 grad_norm inf\n", size)
     yield (
         "watchdog.log",
-        numbered(
+        lambda: numbered(
             "[rank#]:[E1 12:00:00.000 ProcessGroupNCCL.cpp:616] [Rank #] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=#, OpType=ALLREDUCE, NumelIn=#, NumelOut=#, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n",
             size,
         ),
     )
     yield (
         "recorder_0.json",
-        numbered(
+        lambda: numbered(
             '{"record_id":#,"pg_id":#,"process_group":["#","d"],"collective_seq_id":#,"profiling_name":"nccl:all_reduce","input_sizes":[[#]],"state":"completed"},',
             size,
             '{"version":"2.4","entries":[',
@@ -277,43 +318,46 @@ def logs(size: int) -> Iterator[tuple[str, bytes]]:
         ),
     )
 
+    yield "recorder_1", lambda: _recorder(size // 110)
+    yield "objects.log", lambda: b'{"a":' * (size // 5)
+    yield "smi.log", lambda: numbered("gpu#,", size, "timestamp, name\n", "\n")
+
+
+def _recorder(count: int) -> bytes:
     entry = {"profiling_name": "nccl:all_reduce", "process_group": ("0", "default_pg"), "state": "completed"}
-    entries = [entry | {"record_id": i, "collective_seq_id": i, "input_sizes": [[i]]} for i in range(size // 110)]
-    yield "recorder_1", pickle.dumps({"version": "2.9", "entries": entries, "pg_config": {}}, 2)
-    yield "objects.log", b'{"a":' * (size // 5)
-    yield "smi.log", numbered("gpu#,", size, "timestamp, name\n", "\n")
+    entries = [entry | {"record_id": i, "collective_seq_id": i, "input_sizes": [[i]]} for i in range(count)]
+    return pickle.dumps({"version": "2.9", "entries": entries, "pg_config": {}}, 2)
 
 
-def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Ascend profiles of text."""
+def csv_tables(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Tables of an Ascend profile."""
     header = b"Type,Accelerator Core,Start Time(us),Duration(us),Name\n"
     row = b"MatMul,AI_CORE,1736408883686740.710\t,1.5,m\n"
-    tables = {
-        "quotes": header + b'"' * size,
-        "commas": header + b"," * size,
-        "columns": b"Type," * (size // 5) + b"\n" + row,
-        "rows": header + row * (size // len(row)),
-        "cell": header + b"x" * size,
-        "open-quotes": header + b'a"b,c\n' * (size // 6),
-        "digits": header + b"MatMul,AI_CORE," + b"9" * size + b",1,m\n",
-        "distinct": header + numbered("T#,C#,#.5,#,n#\n", size),
-        "empty-lines": header + b"\n" * size,
-    }
-    for name, text in tables.items():
-        yield f"csv-{name}", {"kernel_details.csv": text}
-    deep = {
-        "nested": b'{"a":' * (size // 5),
-        "lists": b"[" + b"[]," * (size // 3) + b"[]]",
-        "entries": numbered(
+    yield "quotes", lambda: header + b'"' * size
+    yield "commas", lambda: header + b"," * size
+    yield "columns", lambda: b"Type," * (size // 5) + b"\n" + row
+    yield "rows", lambda: header + row * (size // len(row))
+    yield "cell", lambda: header + b"x" * size
+    yield "open-quotes", lambda: header + b'a"b,c\n' * (size // 6)
+    yield "digits", lambda: header + b"MatMul,AI_CORE," + b"9" * size + b",1,m\n"
+    yield "distinct", lambda: header + numbered("T#,C#,#.5,#,n#\n", size)
+    yield "empty-lines", lambda: header + b"\n" * size
+
+
+def communications(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """What Ascend says of its collectives."""
+    yield "nested", lambda: b'{"a":' * (size // 5)
+    yield "lists", lambda: b"[" + b"[]," * (size // 3) + b"[]]"
+    yield (
+        "entries",
+        lambda: numbered(
             '"step#":{"collective":{"hcom_allReduce__#_0_1@1":{"Communication Time Info":{"Elapse Time(ms)":#}}}},',
             size,
             "{",
             '"x":1}',
         ),
-        "digits": b'{"step1":' + b"9" * size + b"}",
-    }
-    for name, text in deep.items():
-        yield f"communication-{name}", {"communication.json": text}
+    )
+    yield "digits", lambda: b'{"step1":' + b"9" * size + b"}"
 
 
 def databases(size: int) -> Iterator[tuple[str, list[str]]]:
@@ -370,38 +414,55 @@ def databases(size: int) -> Iterator[tuple[str, list[str]]]:
     yield "tables", [names, *(f"CREATE TABLE t{i} (a)" for i in range(min(size // 4200, 2000)))]
 
 
-def written(folder: Path, size: int, names: list[str]) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
-    """Name, path and commands of every bomb of the kinds that are named, made as it is asked for."""
+_JSON = ("--format", "json")
+COMMANDS = {
+    "analyze": ("PATH", *_JSON),
+    "compare": ("compare", "PATH", "PATH", *_JSON),
+    "convert": ("convert", "PATH", "--annotate", "PATH.annotated.json"),
+    "gate": ("gate", "PATH", "--baseline", "PATH", *_JSON),
+    "memory": ("memory", "PATH", *_JSON),
+    "postmortem": ("postmortem", "PATH", *_JSON),
+    "query": ("query", "PATH", "SELECT count(*) FROM events", *_JSON),
+    "whatif": ("whatif", "PATH", "--without", "data_loading", *_JSON),
+}
+"""What follows the name of the tool."""
 
-    def wanted(kind: str) -> bool:
-        return not names or any(name.startswith(kind) or kind.startswith(name) for name in names)
 
-    for kind, makers, commands in (
+def written(names: tuple[str, ...], size: int) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+    """Name, path and commands of every bomb that is named, made when it is asked for and removed after that."""
+    for kind, bombs, commands in (
         ("trace", traces, ("analyze", "compare")),
         ("packed", packed, ("analyze",)),
         ("snapshot", snapshots, ("memory", "analyze")),
         ("log", logs, ("postmortem",)),
+        ("csv", csv_tables, ("analyze",)),
+        ("communication", communications, ("analyze",)),
+        ("db", databases, ("analyze",)),
     ):
-        for name, content in makers(size) if wanted(kind) else ():
-            home = folder / f"{kind}-{name}"
-            home.mkdir()
-            path = home / (name if "." in name else f"{name}.pt.trace.json")
-            path.write_bytes(content)
-            yield f"{kind}-{name}", path, commands
-    for name, texts in csv_folder(size) if wanted("csv") or wanted("communication") else ():
-        # Beside events of devices, without which tables are not asked for.
-        output = write_ascend(folder / name / "r0_ascend_pt", simulate(TWO_NPUS)[0]) / "ASCEND_PROFILER_OUTPUT"
-        for file, text in texts.items():
-            (output / file).write_bytes(text)
-        yield name, output.parent, ("analyze",)
-    for name, statements in databases(size) if wanted("db") else ():
-        output = folder / f"db-{name}" / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        for name, content in bombs(size):
+            if f"{kind}-{name}".startswith(names):
+                with tempfile.TemporaryDirectory() as home:
+                    yield f"{kind}-{name}", _placed(Path(home), kind, name, content), commands
+
+
+def _placed(home: Path, kind: str, name: str, content: list[str] | Callable[[], bytes]) -> Path:
+    """Write a bomb where its kind is read; the path to give."""
+    if isinstance(content, list):
+        output = home / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
-        path = output / "ascend_pytorch_profiler_0.db"
-        with closing(sqlite3.connect(path)) as database, database:
-            for statement in statements:
+        with closing(sqlite3.connect(output / "ascend_pytorch_profiler_0.db")) as database, database:
+            for statement in content:
                 database.execute(statement)
-        yield f"db-{name}", output.parent, ("analyze",)
+        return output.parent
+    if kind in {"csv", "communication"}:
+        # Beside events of devices, without which tables are not asked for.
+        profile = write_ascend(home / "r0_ascend_pt", simulate(TWO_NPUS)[0])
+        file = "kernel_details.csv" if kind == "csv" else "communication.json"
+        (profile / "ASCEND_PROFILER_OUTPUT" / file).write_bytes(content())
+        return profile
+    path = home / (name if "." in name or kind == "log" else f"{name}.pt.trace.json")
+    path.write_bytes(content())
+    return path
 
 
 def measured(command: list[str]) -> tuple[int, float, int, str]:
@@ -424,32 +485,21 @@ def main() -> int:
     """Explode all, or those named; how many hurt."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bytes", type=int, default=10_000_000)
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("--command", choices=COMMANDS, action="append", help="instead of those of the kind; repeatable")
+    parser.add_argument("names", nargs="*", default=[""])
     options = parser.parse_args()
     wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name, path, commands in written(Path(folder), options.bytes, options.names):
-            if options.names and not name.startswith(tuple(options.names)):
-                continue
-            for command in commands:
-                words = [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "traceanalyze",
-                    *([] if command == "analyze" else [command]),
-                    *[str(path)] * (1 + (command == "compare")),
-                    "--format",
-                    "json",
-                ]
-                code, seconds, peak, said = measured(words)
-                bad = code not in {0, 1, 2} or seconds > MOST_SECONDS or peak > MOST_BYTES or "Traceback" in said
-                bad |= code == 2 and len(said.strip().splitlines()) != 1
-                wrong += bad
-                print(
-                    f"{'WRONG' if bad else 'ok':5} {name:28} {command:10} exit {code:3} {seconds:6.1f} s {peak >> 20:5} MB  {said.strip()[-150:]!r}",
-                    flush=True,
-                )
+    for name, path, commands in written(tuple(options.names), options.bytes):
+        for command in options.command or commands:
+            words = [word.replace("PATH", str(path)) for word in COMMANDS[command]]
+            code, seconds, peak, said = measured([sys.executable, "-P", "-m", "traceanalyze", *words])
+            bad = code not in {0, 1, 2} or seconds > MOST_SECONDS or peak > MOST_BYTES or "Traceback" in said
+            bad |= code == 2 and len(said.strip().splitlines()) != 1
+            wrong += bad
+            print(
+                f"{'WRONG' if bad else 'ok':5} {name:28} {command:10} exit {code:3} {seconds:6.1f} s {peak >> 20:5} MB  {said.strip()[-150:]!r}",
+                flush=True,
+            )
     return min(wrong, 1)
 
 
