@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import traceanalyze
@@ -14,10 +15,11 @@ from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.run_report import run_report, side_by_side
+from traceanalyze.ranks import results
 from traceanalyze.ranks.compare import compare_ranks, rank_steps
 from traceanalyze.ranks.overview import groupings, rank_groups, slower_kernels, worth_full
 from traceanalyze.ranks.results import MANY, members_of, spans
-from traceanalyze.ranks.waits import MOST_ROWS, collective_waits
+from traceanalyze.ranks.waits import MOST_ROWS, collective_waits, rank_waits
 
 PLAN = Fleet(tensor=8, data=8, stages=2, extra={37: MS}, slower={90: 1.04, 101: 1.8})
 """128 ranks; what rank 101 takes longer is more than what rank 37 does."""
@@ -26,6 +28,18 @@ PLAN = Fleet(tensor=8, data=8, stages=2, extra={37: MS}, slower={90: 1.04, 101: 
 @pytest.fixture(scope="module")
 def cluster():
     return compare_ranks(fleet_summaries(PLAN))
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_how_many_members_are_looked_at_together_changes_no_number(monkeypatch, members):
+    fleet = late_fleet(64, extra={5: MS, 37: MS // 4})
+    usual = compare_ranks(fleet_summaries(fleet))
+    monkeypatch.setattr(results, "AT_ONCE", members)
+    other = compare_ranks(fleet_summaries(fleet))
+    assert len(usual.stragglers) > 0
+    assert (other.stragglers, rank_waits(other).rows) == (usual.stragglers, rank_waits(usual).rows)
+    assert collective_waits(other).rows == collective_waits(usual).rows
+    assert np.array_equal(other.exposed_waits.by_step, usual.exposed_waits.by_step)
 
 
 def test_ranks_are_grouped_by_machine_stage_and_process_group(cluster):

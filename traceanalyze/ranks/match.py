@@ -187,10 +187,12 @@ def matched(
         columns = {"kind": kind, "bytes": sizes[at].max(axis=1), "step": step, "synchronising": SYNCHRONISING[kind]}
         found.append({**head, **columns, "row": table})
     # One column of all ranks at a time: all of them together would take as much as the ranks themselves.
+    del kinds, sizes
     for name in ("start", "end", "exposed", "moved"):
         column = every.column(name)
         for one in found:
             one[name] = column[every.rows(one["members"], one["row"])]
+        del column
     return tuple(_joined([MatchedGroup(**one) for one in found])), tuple(stops), outside
 
 

@@ -6,7 +6,7 @@ Times int64 ns, on the clock of the rank they are about.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,6 +20,8 @@ from traceanalyze.model.table import NotMeasured
 
 MANY = 64
 """Ranks up to which each is analysed in full, and shown by itself."""
+AT_ONCE = 32
+"""Members of a group that are looked at together."""
 NONE = np.zeros(0, np.int64)
 PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc", "pause")
 """What can make a rank late. All but the last two are exclusive parts of its step; `gc` is the idle time in recorded
@@ -275,33 +277,34 @@ class MatchedGroup:
     def __len__(self) -> int:
         return len(self.kind)
 
-    @property
-    def duration(self) -> NDArray[np.int64]:
-        """(n, members) ns."""
-        return self.end - self.start
+    def parts(self) -> Iterator[slice]:
+        """Columns of some members at a time: a table of all of them would take a third of what is kept of the ranks."""
+        return (slice(at, at + AT_ONCE) for at in range(0, len(self.members), AT_ONCE))
 
     @cached_property
     def transfer(self) -> NDArray[np.int64]:
         """(n,) shortest duration (definitions §12); with ranks missing it is an upper bound."""
-        return self.duration.min(axis=1) if len(self) else self.kind
+        each = [(self.end[:, part] - self.start[:, part]).min(axis=1) for part in self.parts()]
+        return np.asarray(np.min(each, axis=0), np.int64)
 
-    @property
-    def wait(self) -> NDArray[np.int64]:
-        """(n, members) the rest; with ranks missing a lower bound."""
-        return self.duration - self.transfer[:, None]
-
-    def wait_of(self, column: int) -> NDArray[np.int64]:
-        """(n,) of one member."""
-        found: NDArray[np.int64] = self.end[:, column] - self.start[:, column] - self.transfer
+    def wait(self, part: int | slice) -> NDArray[np.int64]:
+        """What one member (n,) or some (n, members) take longer than that; with ranks missing a lower bound."""
+        found: NDArray[np.int64] = (self.end.T[part] - self.start.T[part] - self.transfer).T
         return found
 
-    def by_step(self, values: NDArray[Any], steps: int) -> NDArray[np.int64]:
-        """(steps, members) sums of a table over the collectives that synchronise; these lie step by step."""
+    def exposed_wait(self, part: int | slice) -> NDArray[np.int64]:
+        """How much of it has nothing beside it at least: none of the transfer is hidden."""
+        wait = self.wait(part)
+        return np.clip((self.exposed.T[part] - self.transfer).T, 0, wait, out=wait)
+
+    def by_step(self, values: Callable[[slice], NDArray[Any]], steps: int) -> NDArray[np.int64]:
+        """(steps, members) sums of tables of some members over the collectives that synchronise, step by step."""
         found = np.zeros((steps, len(self.members)), np.int64)
         step = self.step[self.synchronising]
         first = np.flatnonzero(np.diff(step, prepend=-1))
-        if len(first):
-            found[step[first]] = np.add.reduceat(values[self.synchronising], first, axis=0, dtype=np.int64)
+        for part in self.parts() if len(first) else ():
+            sums = np.add.reduceat(values(part)[self.synchronising], first, axis=0, dtype=np.int64)
+            found[step[first], part] = sums
         return found
 
 

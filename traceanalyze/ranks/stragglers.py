@@ -98,58 +98,55 @@ def _delayed_by(
         elsewhere[UNSURE] = int(perhaps[1].sum())
     if not elsewhere:
         return None
-    chosen = np.flatnonzero(one.synchronising)
-    waited = _waited_before(groups, of, at, chosen, unsure)
-    # Who computes while it waits is as early for the next one: only what is new of that waiting was caused since.
-    wait, shown = one.wait[chosen], np.clip(one.exposed - one.transfer[:, None], 0, one.wait)[chosen]
-    kept = np.concatenate((np.zeros_like(wait[:1]), (wait - shown)[:-1]))
-    caused = np.delete(np.clip(wait - kept, 0, None), place, axis=1).mean(axis=1)
-    longer = waited[:, place] - np.delete(waited, place, axis=1).mean(axis=1)
-    if np.clip(longer, 0, caused).sum() < MOSTLY * caused.sum():
+    (longer,) = _waited_before(groups, of, at, slice(place, place + 1), unsure)
+    others, caused = np.zeros((2, len(longer)), np.int64)
+    for part in one.parts():
+        wait, shown = (each(part)[one.synchronising].T for each in (one.wait, one.exposed_wait))
+        # Who computes while it waits is as early for the next one: only what is new of that waiting was caused since.
+        kept = np.concatenate((np.zeros_like(wait[:, :1]), (wait - shown)[:, :-1]), axis=1)
+        theirs = np.arange(len(one.members))[part] != place
+        caused += np.clip(wait - kept, 0, None)[theirs].sum(axis=0)
+        others += _waited_before(groups, of, at, part, unsure)[theirs].sum(axis=0)
+    count = len(one.members) - 1
+    if np.clip(longer - others / count, 0, caused / count).sum() < MOSTLY * (caused / count).sum():
         return None
     return max(elsewhere, key=elsewhere.__getitem__)
-
-
-_AT_ONCE = 1024
-"""Members of a group whose waits are put in order together: those of all would take more memory than all else."""
 
 
 def _waited_before(
     groups: Sequence[MatchedGroup],
     of: _Columns,
     at: int,
-    chosen: NDArray[np.int64],
+    part: slice,
     unsure: Callable[[int], _Waits | None] = lambda _: None,
 ) -> NDArray[np.int64]:
-    """Before each collective of a group, since the one before it: how long each member waited in other groups, ns."""
+    """(members, n) ns that some members waited in other groups before each collective of one, since the one before."""
     one = groups[at]
-    arrival = np.ascontiguousarray(one.start[chosen].T)
-    found = np.empty_like(arrival)
-    for first in range(0, len(arrival), _AT_ONCE):
-        own = arrival[first : first + _AT_ONCE]
-        starts, waits, owners = [*own], [np.zeros_like(own).ravel()], [*range(len(own))]
-        for number, member in enumerate(one.members[first : first + _AT_ONCE]):
-            others = [_waits_of(groups[other], column) for other, column in of[member] if other != at]
-            perhaps = unsure(member)
-            for start, wait in others if perhaps is None else (*others, perhaps):
-                starts.append(start)
-                waits.append(wait)
-                owners.append(number)
-        owner = np.repeat(owners, [len(each) for each in starts])
-        start, wait = np.concatenate(starts), np.concatenate(waits)
-        # Who comes to two at once has not waited in the other yet.
-        order = np.lexsort((np.arange(len(start)) >= own.size, start, owner))
-        upto = np.cumsum(wait[order]) - wait[order]
-        come = np.flatnonzero(order < own.size)
-        begin = upto[np.searchsorted(owner[order], np.arange(len(own)))]
-        since = np.diff(upto[come].reshape(own.shape), prepend=begin[:, None], axis=1)
-        found[first : first + _AT_ONCE].ravel()[order[come]] = since.ravel()
-    return found.T
+    own = np.ascontiguousarray(one.start[one.synchronising, part].T)
+    starts, waits, owners = [*own], [np.zeros_like(own).ravel()], [*range(len(own))]
+    for number, member in enumerate(one.members[part]):
+        others = [_waits_of(groups[other], column) for other, column in of[member] if other != at]
+        perhaps = unsure(member)
+        for start, wait in others if perhaps is None else (*others, perhaps):
+            starts.append(start)
+            waits.append(wait)
+            owners.append(number)
+    owner = np.repeat(owners, [len(each) for each in starts])
+    start, wait = np.concatenate(starts), np.concatenate(waits)
+    # Who comes to two at once has not waited in the other yet.
+    order = np.lexsort((np.arange(len(start)) >= own.size, start, owner))
+    upto = np.cumsum(wait[order]) - wait[order]
+    come = np.flatnonzero(order < own.size)
+    begin = upto[np.searchsorted(owner[order], np.arange(len(own)))]
+    found = np.empty_like(own)
+    since = np.diff(upto[come].reshape(own.shape), prepend=begin[:, None], axis=1)
+    found.ravel()[order[come]] = since.ravel()
+    return found
 
 
 def _waits_of(one: MatchedGroup, column: int) -> _Waits:
     """Of one group."""
-    return one.start[one.synchronising, column], one.wait_of(column)[one.synchronising]
+    return one.start[one.synchronising, column], one.wait(column)[one.synchronising]
 
 
 def _unsure(
@@ -263,12 +260,11 @@ def _on_host(ranks: Sequence[RankSummary], rows: NDArray[np.int64]) -> tuple[Str
 
 def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | None:
     one = groups[at]
-    chosen = np.flatnonzero(one.synchronising)
-    wait = one.wait[chosen]
-    least = int(wait.sum(axis=0).argmin())
     by_step = one.by_step(one.wait, steps)
-    used = np.unique(one.step[chosen])
-    waited, comes_last = wait.sum(axis=1), wait[:, least] == 0
+    least = int(by_step.sum(axis=0).argmin())
+    used = np.unique(one.step[one.synchronising])
+    waited = np.sum([one.wait(part).sum(axis=1) for part in one.parts()], axis=0)[one.synchronising]
+    comes_last = one.wait(least)[one.synchronising] == 0
     last = int(waited[comes_last].sum()) / max(int(waited.sum()), 1)
     steps_last = int((by_step[used, least] == by_step[used].min(axis=1)).sum())
     recurs = (
@@ -289,12 +285,12 @@ def _straggler(
 
     def waits(each: _Last) -> float:
         one = groups[each.group]
-        return int(one.wait[one.synchronising].sum()) / (len(one.members) - 1)
+        return int(one.by_step(one.wait, steps).sum()) / (len(one.members) - 1)
 
     main = max(own, key=waits)
     one = groups[main.group]
     others = [member for member in one.members if member != position]
-    wait = one.wait[one.synchronising].sum(axis=0)
+    wait = one.by_step(one.wait, steps).sum(axis=0)
     exposed = of_group(one, steps).sum(axis=0)
     time = sum(int(ranks[member].step_time[rows[member]].sum()) for member in others)
     waited = int(wait.sum() - wait[main.place])

@@ -107,7 +107,8 @@ def _by_size(one: MatchedGroup) -> Iterator[_Size]:
     rows = group(one.kind[chosen], one.bytes[chosen])
     count, transfer = rows.count().tolist(), rows.sum(one.transfer[chosen]).tolist()
     wait = np.zeros((len(count), len(one.members)), np.int64)
-    np.add.at(wait, rows.of, one.wait[chosen])
+    for part in one.parts():
+        np.add.at(wait[:, part], rows.of, one.wait(part)[chosen])
     for index, first in enumerate(chosen[rows.first].tolist()):
         yield _Size(one, int(one.kind[first]), int(one.bytes[first]), count[index], transfer[index], wait[index])
 
@@ -232,9 +233,10 @@ def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], N
     found = np.zeros(cluster.rows.shape, np.int64)
     last, matched = np.zeros((2, len(cluster.ranks)), np.int64)
     for one in cluster.groups:
-        wait, members = one.wait, list(one.members)
-        found[members] += one.by_step(wait, len(cluster.steps)).T
-        last[members] += (wait[one.synchronising] == 0).sum(axis=0)
+        members = np.array(one.members)
+        found[members] += one.by_step(one.wait, len(cluster.steps)).T
+        for part in one.parts():
+            last[members[part]] += (one.wait(part)[one.synchronising] == 0).sum(axis=0)
         matched[members] += int(one.synchronising.sum())
     return found, last, matched
 
@@ -316,10 +318,10 @@ def by_durations(groups: Sequence[MatchedGroup], rows: NDArray[np.int64]) -> NDA
 
 def of_group(one: MatchedGroup, steps: int) -> NDArray[np.int64]:
     """(steps, members) ns of a group's collectives that synchronise."""
-    bare = np.clip(one.exposed - one.transfer[:, None], 0, one.wait)
-    wait, shown, least = (one.by_step(values, steps) for values in (one.wait, one.exposed, bare))
+    least = one.by_step(one.exposed_wait, steps)
     if not one.complete:
-        return np.asarray(least)
+        return least
+    wait, shown = one.by_step(one.wait, steps), one.by_step(lambda part: one.exposed[:, part], steps)
     last = wait.argmin(axis=1)[:, None]
     transfer = np.take_along_axis(shown - least, last, 1)
     return np.asarray(np.clip(shown - transfer, least, wait))

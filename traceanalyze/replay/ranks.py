@@ -251,7 +251,7 @@ def _came(
         useful = np.flatnonzero(one.synchronising)
         events = [cluster.ranks[rank].collectives.event[one.row[useful, at]] for at, rank in enumerate(one.members)]
         yield [
-            (rank, event, programs[rank].graph.event[event], one.wait[useful, at])
+            (rank, event, programs[rank].graph.event[event], one.wait(at)[useful])
             for at, (rank, event) in enumerate(zip(one.members, events, strict=True))
         ]
     barriers = [one.graph.barriers for one in programs]

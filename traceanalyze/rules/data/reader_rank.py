@@ -124,5 +124,5 @@ def _first_broadcasts(one: "MatchedGroup") -> tuple[NDArray[np.int64], NDArray[n
     steps, first = np.unique(one.step, return_index=True)
     chosen = one.kind[first] == _BROADCAST
     rows = first[chosen]
-    wait = one.duration[rows] - one.duration[rows].min(axis=1, initial=np.iinfo(np.int64).max)[:, None]
+    wait = one.end[rows] - one.start[rows] - one.transfer[rows, None]
     return wait, np.minimum(wait, one.exposed[rows]), steps[chosen]
