@@ -23,14 +23,17 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     # Imported here: a report on a terminal needs no files.
     import tempfile
 
-    name, mode = path, _mode(path)
+    name = path
+    with _told(name):
+        mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         with _told(name), path.open("wb") as file:
             yield file
         return
     path = path.resolve() if path.is_symlink() else path
     with _told(name):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        # Of a long name as much as leaves room for the rest, whatever bytes its characters take.
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.", suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
@@ -48,7 +51,7 @@ def _mode(path: Path) -> int | None:
     """Kind and permissions of what is there, or of what a link leads to; None where nothing is."""
     try:
         return path.stat().st_mode
-    except OSError:
+    except FileNotFoundError:
         return None
 
 

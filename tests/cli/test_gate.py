@@ -441,6 +441,18 @@ def test_an_input_is_never_overwritten(run, same):
     assert run("gate", path, "--baseline", same[0], "--format", f"json={path}").code == 2
 
 
+def test_only_a_report_is_replaced(run, same, tmp_path):
+    base, head = same
+    for name in ("json", "junit"):
+        path = tmp_path / name
+        path.write_text("mine")
+        said = run("gate", head, "--baseline", base, "--format", f"{name}={path}")
+        assert (said.code, path.read_text()) == (2, "mine")
+        assert "--overwrite replaces it" in said.err
+        assert run("gate", head, "--baseline", base, "--format", f"{name}={path}", "--overwrite").code == 0
+        assert run("gate", head, "--baseline", base, "--format", f"{name}={path}").code == 0
+
+
 def test_a_baseline_from_the_first_run_to_the_gate(run, runs, same, tmp_path):
     base, head = same
     first = run("baseline", "update", "perf.json", base)

@@ -119,6 +119,25 @@ def test_a_report_replaces_an_older_one_and_is_readable_by_all(run, sample):
     assert target.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
+def test_any_name_that_a_file_may_have(run, sample):
+    for name in ("n" * 250 + ".json", "名" * 83 + ".json"):
+        assert run(sample, "-o", sample.with_name(name)).code == 0
+        assert sample.with_name(name).read_text().startswith("{")
+
+
+def test_links_in_a_circle_and_names_too_long_are_told_in_one_line(run, sample):
+    loop = sample.with_name("loop.json")
+    loop.symlink_to(loop)
+    said = run(sample, "-o", loop)
+    assert (said.code, said.err) == (2, f"error: {loop}: cannot be written: Too many levels of symbolic links\n")
+    assert loop.is_symlink()
+    for command in (["query", "n" * 300, "SELECT 1"], ["gate", "n" * 300], [sample, "-o", "n" * 300 + ".json"]):
+        said = run(*command)
+        assert said.code == 2
+        assert said.err.endswith(": File name too long\n")
+        assert said.err.startswith("error: nnn")
+
+
 @pytest.mark.parametrize("step", ["replace", "chmod"])
 def test_a_failing_write_leaves_nothing(tmp_path, monkeypatch, step):
     def full(*_args):

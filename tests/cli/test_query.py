@@ -182,6 +182,8 @@ def test_wrong_usage(run, tmp_path, monkeypatch):
     assert "two columns have one name" in run("query", LOADER, "SELECT 1 AS a, 2 AS a", "--format", "json").err
     (tmp_path / "mine.csv").write_text("mine")
     assert "--overwrite" in run("query", LOADER, "SELECT 1", "-o", tmp_path / "mine.csv").err
+    assert "--overwrite" in run("query", LOADER, "SELECT 1", "-o", tmp_path / "mine.csv", "--format", "table").err
+    assert (tmp_path / "mine.csv").read_text() == "mine"
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     done = run("query", LOADER, "SELECT 1")
     assert (done.code, done.err) == (2, "error: query: needs DuckDB: pip install 'traceanalyze[duckdb]'\n")

@@ -14,7 +14,7 @@ from traceanalyze.cli.output import show, tell_written, write
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, names
-from traceanalyze.report.output import Target, once_each, refuse_input, rendered
+from traceanalyze.report.output import Target, once_each, refuse_input, refuse_other, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def wanted(
             continue
         if path:
             refuse_input(Path(path), inputs)
+            if not overwrite:
+                refuse_other(Path(path))
         found.append(Target(Path(path) if path and path != "-" else None, name))
     return tuple(found)
 

@@ -110,6 +110,8 @@ def _said_of(error: BaseException) -> tuple[Phrase, int]:
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         place = error.filename or Phrase("the output")
         return Phrase("error: {error}", Phrase("{said}: cannot be written: {why}", place, error.strerror)), CANNOT_WRITE
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return Phrase("error: {error}", Phrase("{path}: {why}", error.filename, error.strerror)), INTERNAL_ERROR
     if os.environ.get(DEBUG_VARIABLE):
         # Imported here: most runs do without.
         import traceback

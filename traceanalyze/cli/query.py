@@ -88,7 +88,7 @@ def query(
     chosen = _format(format_, target)
     if target is not None:
         refuse_input(target, (path,))
-        if not overwrite and chosen != "table":
+        if not overwrite:
             refuse_other(target)
     with TemporaryDirectory(prefix="traceanalyze-") as scratch:
         most = _SHOWN if chosen == "table" and not schema else None

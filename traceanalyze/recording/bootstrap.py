@@ -251,6 +251,9 @@ def main(arguments: Sequence[str]) -> None:
     """Run the script recorded; ends as the script ends, or with 2 where it ended well but nothing was recorded."""
     if arguments[0] != "-m" and not Path(arguments[0]).exists():
         _refuse(f"{arguments[0]}: no such script", 2)
+    if arguments[0] != "-m" and not getattr(sys.flags, "safe_path", False):
+        # Before torch is loaded: of the folder one is in a script would load nothing.
+        sys.path[0] = str(Path(arguments[0]).resolve().parent)
     recording = _prepared()
     end_marks = mark_steps(recording.step)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -290,14 +293,12 @@ def _refuse(why: str, status: int) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> None:
-    """As Python would run it, with `sys.argv` and `sys.path` as it would set them."""
+    """As Python would run it, with `sys.argv` as it would set it."""
     if arguments[0] == "-m":
         sys.argv[:] = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
     sys.argv[:] = arguments
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = str(Path(arguments[0]).resolve().parent)
     runpy.run_path(arguments[0], run_name="__main__")
 
 

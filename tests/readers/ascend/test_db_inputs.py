@@ -7,12 +7,13 @@ from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tests import ascend_db_builder as made
 from tests.ascend_db_builder import OP, Builder, read_profile
 from traceanalyze.errors import InputError
-from traceanalyze.readers.ascend.db_file import open_database
+from traceanalyze.readers.ascend.db_file import open_database, pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,3 +199,12 @@ def test_a_default_that_stands_in_every_row_is_refused(tmp_path: Path) -> None:
         writer.executemany("INSERT INTO STRING_IDS VALUES (?)", [(number,) for number in range(300)])
         writer.execute(f"ALTER TABLE STRING_IDS ADD COLUMN value TEXT DEFAULT '{'x' * 500_000}'")
     assert "STRING_IDS: more text than the file has room for" in error_of(tmp_path)
+
+
+def test_keys_that_all_rows_share_are_not_multiplied() -> None:
+    """The square of 2,000 rows would be 4,000,000 pairs; each row of one side with one of the other is 2,000."""
+    same, each = np.ones(2000, np.int64), np.arange(2000)
+    with pytest.raises(sqlite3.DataError, match="CONNECTION_IDS"):
+        pairs(same, same)
+    for found in pairs(each, each):
+        assert found.tolist() == each.tolist()

@@ -27,6 +27,7 @@ _MAGIC = b"SQLite format 3\0"
 _HEAD = 100
 _SIZES = (16, 2), (24, 4), (28, 4), (92, 4)
 """Places and lengths in it: page size, counter of changes, pages, and the counter for which these hold."""
+_MOST_PAIRS = 1 << 16
 _UNFINISHED = ("-wal", "-journal")
 """Endings of the files in which SQLite keeps changes that are not in the database yet, or are to be taken back."""
 _MOST_BYTES, _MOST_SQL = 1 << 26, 1 << 20
@@ -304,6 +305,9 @@ def pairs(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np
     order = np.argsort(right, kind="stable")
     first = np.searchsorted(right[order], left, "left")
     size = np.where(left == ABSENT, 0, np.searchsorted(right[order], left, "right") - first)
+    # Rows are launches, each of hardly more than one operator; a key that all of them share would be their square.
+    if size.sum() > _MOST_PAIRS + 4 * (len(left) + len(right)):
+        raise sqlite3.DataError("CONNECTION_IDS: more launches than it has rows for")
     source = np.repeat(np.arange(len(left)), size)
     place = np.arange(len(source)) - np.repeat(np.cumsum(size) - size, size)
     return source, order[np.repeat(first, size) + place]
