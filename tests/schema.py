@@ -146,7 +146,8 @@ def _table(rows: Json) -> Json:
 def _cell(column: Column) -> Json:
     about = {"description": column.meaning} if column.meaning else {}
     unit = {"unit": _UNITS[column.kind]} if column.kind in _UNITS else {}
-    return {"type": [*_types(column), "null"], **about, **unit}
+    items = {"items": _ref("message")} if column.kind == Kind.LIST else {}
+    return {"type": [*_types(column), "null"], **items, **about, **unit}
 
 
 def _types(column: Column) -> list[str]:
@@ -157,6 +158,8 @@ def _types(column: Column) -> list[str]:
             return ["boolean"]
         case Kind.BREAKDOWN:
             return ["object"]
+        case Kind.LIST:
+            return ["array"]
         case kind if kind in TIMES:
             return ["integer"]
     return ["number"]

@@ -25,6 +25,7 @@ from tests.simulate.workload import MS, US, Model, Ranks, Script, Workload
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from tests.simulate.writers.kineto import write
+from traceanalyze.comparison.migrated_operators import _faster_type
 from traceanalyze.model.table import NotMeasured
 
 PAIR = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
@@ -140,7 +141,7 @@ def test_full_precision_is_held_against_what_the_device_does_in_the_base_s(rows:
     assert (product.base_precision, product.candidate_precision) == ("bf16", "fp32")
     assert product.peak_ratio == pytest.approx(312 / 294.912)
     assert product.win_ns == round(300_000 - 50_000 * 312 / 294.912)
-    assert _said(product) == ["to_precision", "to_kernel"]
+    assert _said(product) == ["to_autocast", "to_kernel"]
     assert (product.bound, product.bound_share) == ("unit_cube", 0.9)
 
 
@@ -421,7 +422,7 @@ def _sent_again(workload: Workload, _: float) -> Workload:
 @pytest.mark.parametrize(
     ("fault", "size", "op", "to_do"),
     [
-        ("fp32", 2, "aten::mm (backward)", {"to_precision", "to_kernel"}),
+        ("fp32", 2, "aten::mm (backward)", {"to_autocast", "to_kernel"}),
         ("layout_changes", 80, "aten::mm (backward)", {"to_layout"}),
         ("scalar_kernel", 1500, "aten::embedding (backward)", {"to_cores"}),
         ("plain_attention", 512, "aten::scaled_dot_product_attention", {"to_fused", "to_split"}),
@@ -512,3 +513,21 @@ def test_work_that_nobody_knows_the_operators_of_is_nothing_to_win(tmp_path: Pat
     rows = {row.op: row for row in report.comparison.tables["migration"].records()}
     assert rows["<unlinked>"].win_ns == NotMeasured("operator_unknown")
     assert rows["<unlinked>"].to_do == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "says"),
+    [
+        ("bf16", "hf32", "to_autocast"),
+        ("fp8", "fp32", "to_autocast"),
+        ("fp8", "bf16", "to_precision"),
+        ("tf32", "fp32", "to_hf32"),
+        ("fp32/tf32", "fp32", "to_hf32"),
+        ("fp32", "fp64", "to_precision"),
+        ("bf16", "fp16", None),
+        ("hf32", "bf16", None),
+        (None, "fp32", None),
+    ],
+)
+def test_a_faster_type_is_named_with_what_leads_to_it(base: str | None, candidate: str, says: str | None) -> None:
+    assert _faster_type(base, candidate) == says

@@ -8,7 +8,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
+from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, overall, swapped
 from traceanalyze.comparison.results import Part
 
 
@@ -102,12 +102,36 @@ def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_pat
     few, many = written("few", 10, 100, 64), written("many", 40, 200, 128, "hgemm")
     (line,) = (each for each in traceanalyze.compare(few, many, rank_anyway=True).advice if each.startswith("compute"))
     assert line == (
-        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 × [64, 8] [8, 64] BFloat16, sgemm; "
-        "candidate 40 × [128, 8] [8, 128] BFloat16, hgemm."
+        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 a step, the longest: [64, 8] [8, 64] BFloat16, "
+        "sgemm; candidate 40 a step, the longest: [128, 8] [8, 128] BFloat16, hgemm."
     )
     slower = written("slower", 10, 200, 64)
     (line,) = (each for each in traceanalyze.compare(few, slower).advice if each.startswith("compute"))
     assert line.startswith(
-        "compute +1.000 ms (largest: aten::mm +1.000 ms): 10 instead of 10 × [64, 8] [8, 64] BFloat16"
+        "compute +1.000 ms (largest: aten::mm +1.000 ms): 10 a step as in the base, each longer on average, the "
+        "longest: [64, 8] [8, 64] BFloat16"
     )
     assert "a lower clock" in line
+    more = written("more", 30, 100, 64)
+    (line,) = (each for each in traceanalyze.compare(few, more, rank_anyway=True).advice if each.startswith("compute"))
+    assert line == (
+        "compute +2.000 ms (largest: aten::mm +2.000 ms): 30 instead of 10 a step, the longest on both sides: "
+        "[64, 8] [8, 64] BFloat16, sgemm."
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "part", "says"),
+    [
+        ((61, 122), "dispatch_latency", "no more work is launched"),
+        ((61, 244), "dispatch_latency", "look for more and smaller kernels"),
+        ((61, 244), "dispatch_alloc", "look at memory that is taken from the device"),
+    ],
+)
+def test_fewer_launches_are_advised_where_there_are_more(numbers, part, says):
+    """In 2 steps of the base and 4 of the candidate."""
+    cause = contribution(part, "operator", "aten::addmm", 0, 8 * MS)
+    work = [overall("compute", 0, 10 * MS, 10 * MS, numbers)]
+    parts = (Part("dispatch_launch", 0, 32 * MS), Part(part, 0, 8 * MS))
+    (line,) = told(comparison()._replace(parts=parts, contributions=(cause,), overall=work))
+    assert line.startswith(f"dispatch +10.00 ms (largest: aten::addmm +2.000 ms): {says}")

@@ -89,6 +89,14 @@ def test_comparisons_hold_it(base, candidate):
     assert document["command"] == "compare"
 
 
+def test_what_to_do_on_an_npu_is_sentences():
+    document = hold(traceanalyze.compare(SAMPLES / "gpu_npu_pair/gpu", SAMPLES / "gpu_npu_pair/npu"))
+    [report] = document["reports"]
+    said = [row["to_do"] for row in report["tables"]["migration"]["rows"]]
+    assert said[0] == report["remarks"]["advice"][0]["values"]["to_do"]
+    assert said[0][0]["text"].startswith("look at num_workers")
+
+
 @pytest.mark.parametrize("candidate", ["gpu_healthy", "gpu_data_loading", "gpu_sync"])
 def test_gates_hold_it_and_keep_their_former_keys(candidate):
     document = hold(traceanalyze.gate(SAMPLES / candidate, SAMPLES / "gpu_healthy"))

@@ -36,9 +36,11 @@ _SAY = sentences(
         "{time} of it changes layouts or types (TransData, Cast): keep one format and type, with "
         "torch_npu.npu_format_cast once before the loop"
     ),
-    to_precision=(
-        "computes in {candidate}, the other side in {base}: bf16 and fp16 by torch.autocast('npu'), HF32 by "
-        "torch.npu.matmul.allow_hf32 and torch.npu.conv.allow_hf32"
+    to_precision="computes in {candidate}, the other side in {base}",
+    to_autocast="computes in {candidate}, the other side in {base}: torch.autocast('npu')",
+    to_hf32=(
+        "computes in {candidate}, the other side in {base}: HF32 by torch.npu.matmul.allow_hf32 and "
+        "torch.npu.conv.allow_hf32"
     ),
     to_split="{candidate} kernels a call, {base} on the other side",
     to_kernel=(
@@ -390,8 +392,8 @@ def _advice(
     api = _API.get(name.removesuffix(BACKWARD_SUFFIX))
     if not len(other):
         yield said(_SAY[cells["only"]])
-    elif _slower_type(before, after):
-        yield said(_SAY["to_precision"], base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
+    elif faster := _faster_type(before, after):
+        yield said(_SAY[faster], base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
     if api is not None and numbers[1] > max(numbers[0], 1):
         yield said(_SAY["to_fused"], api=(Kind.NAME, api))
         left = 0
@@ -419,10 +421,17 @@ def _of_kernels(cells: dict[str, Any], left: int | None) -> Iterator[Message]:
         yield said(_SAY["to_record"], **time)
 
 
-def _slower_type(before: str | None, after: str | None) -> bool:
-    """Whether products in the type after are slower by their nature."""
+def _faster_type(before: str | None, after: str | None) -> str | None:
+    """What to say where products in the type before are faster by their nature, and how to get it.
+
+    Autocast knows 16 bits and no fewer; HF32 is of no use where the other side computes in these.
+    """
     place = {name: place for place, names in enumerate(_FASTER) for name in names.split()}
-    return before in place and after in place and place[after] < place[before]
+    if before not in place or after not in place or place[after] >= place[before]:
+        return None
+    if place[before] >= place["bf16"] > place[after]:
+        return "to_autocast"
+    return "to_hf32" if before.endswith(("tf32", "hf32")) else "to_precision"
 
 
 def said(sentence: str, **values: tuple[Kind, Value]) -> Message:

@@ -164,7 +164,9 @@ def _message(message: Message, formatter: Formatter, templates: Mapping[str, str
 
 
 def _value(kind: Kind, value: Value, formatter: Formatter) -> object:
-    return _messages(cast("tuple[Message, ...]", value), formatter) if kind == Kind.LIST else _plain(kind, value)
+    if kind == Kind.LIST and isinstance(value, tuple):
+        return _messages(cast("tuple[Message, ...]", value), formatter)
+    return _plain(kind, value)
 
 
 def _with_unit(name: str, kind: Kind) -> str:
@@ -175,18 +177,18 @@ def as_json(table: Table, formatter: Formatter) -> Json:
     """Rows by the keys of their columns, what they sum to, and notes; the reason where nothing was measured."""
     if isinstance(table.rows, NotMeasured):
         return {"rows": None, "reason": table.rows.reason, "text": formatter.texts.reasons[table.rows.reason]}
-    out: Json = {"rows": [_row(table.columns, row) for row in table.rows]}
+    out: Json = {"rows": [_row(table.columns, row, formatter) for row in table.rows]}
     if table.total is not None:
-        out["total"] = _row(table.columns, table.total)
+        out["total"] = _row(table.columns, table.total, formatter)
     if table.notes:
         out["notes"] = _messages(table.notes, formatter)
     return out
 
 
-def _row(columns: Sequence[Column], row: Sequence[Value]) -> Json:
+def _row(columns: Sequence[Column], row: Sequence[Value], formatter: Formatter) -> Json:
     out: Json = {}
     for column, value in zip(columns, row, strict=True):
-        out[column.key] = _plain(column.kind, value)
+        out[column.key] = _value(column.kind, value, formatter)
         if isinstance(value, NotMeasured):
             out[f"{column.key}_reason"] = value.reason
     return out

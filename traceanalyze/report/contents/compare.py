@@ -14,7 +14,7 @@ from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.comparison.same_work import OTHER_WORK
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, Word, declare, sentences
-from traceanalyze.model.vocabulary import BUSY_PARTS
+from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
 from traceanalyze.report.contents.changed import Beside, Changed, changed, changed_table, in_verdict, ranks_table
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
@@ -62,15 +62,20 @@ _SAY = sentences(
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
     compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
     compare_advice_work=(
-        "{part} {diff} (largest: {cause} {cause_diff}): base {base_number} × {base}; candidate {candidate_number} × "
-        "{candidate}."
+        "{part} {diff} (largest: {cause} {cause_diff}): base {base_number} a step, the longest: {base}; candidate "
+        "{candidate_number} a step, the longest: {candidate}."
     ),
     compare_advice_work_new=(
-        "{part} {diff} (largest: {cause} {cause_diff}, only in the candidate): {candidate_number} × {candidate}."
+        "{part} {diff} (largest: {cause} {cause_diff}, only in the candidate): {candidate_number} a step, the longest: "
+        "{candidate}."
     ),
     compare_advice_work_same=(
-        "{part} {diff} (largest: {cause} {cause_diff}): {candidate_number} instead of {base_number} × {candidate}; "
-        "what takes longer each on an equal device points to a lower clock or to other work on it."
+        "{part} {diff} (largest: {cause} {cause_diff}): {candidate_number} instead of {base_number} a step, the "
+        "longest on both sides: {candidate}."
+    ),
+    compare_advice_work_longer=(
+        "{part} {diff} (largest: {cause} {cause_diff}): {candidate_number} a step as in the base, each longer on "
+        "average, the longest: {candidate}; on an equal device that points to a lower clock or to other work on it."
     ),
     compare_win="{op}: {win} to win, {candidate} instead of {base}: {to_do}.",
     compare_win_work=(
@@ -408,12 +413,6 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
     _, within = _chance(comparison, per)
     worth = [key for key, each in changes.items() if key not in within and each > 0 and each >= WORTH_ADVICE * whole]
     for key in sorted(worth, key=lambda key: -changes[key])[:MOST_ADVICE]:
-        check = to_check(comparison.parts, key, per)
-        values: list[tuple[str, Kind, Value]] = [
-            ("part", Kind.TERM, key),
-            ("diff", Kind.CHANGE, per.mean(changes[key])),
-            ("check", Kind.TERM, f"check_{check}"),
-        ]
         named = (
             row
             for row in causes
@@ -423,16 +422,39 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         )
         longer = (row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) > 0)
         top = next(longer, None)
+        values: list[tuple[str, Kind, Value]] = [
+            ("part", Kind.TERM, key),
+            ("diff", Kind.CHANGE, per.mean(changes[key])),
+            ("check", Kind.TERM, f"check_{_check(comparison, key, top, per)}"),
+        ]
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
         yield Message(*_advised(top, values))
+
+
+MORE_WORK = 1.05
+"""Own: work on the device, of the base's, from which on there is more of it to launch."""
+
+
+def _check(comparison: Comparison, key: str, top: Any, per: PerStep) -> str:
+    """What to check about a part with its largest cause: fewer launches help only where there are more of them."""
+    check = to_check(comparison.parts, key, per)
+    if check != "dispatch":
+        return check
+    if top is not None and top.part == Cause.DISPATCH_ALLOC.key:
+        return str(top.part)
+    overall = comparison.tables.get("overall_metrics")
+    work = [row for row in overall.records() if row.index in BUSY_PARTS] if overall else []
+    base, candidate = (sum(getattr(row, f"{side}_number") or 0 for row in work) for side in ("base", "candidate"))
+    return "dispatch_longer" if 0 < candidate <= MORE_WORK * base else check
 
 
 def _advised(top: Any, values: list[tuple[str, Kind, Value]]) -> tuple[str, tuple[tuple[str, Kind, Value], ...]]:
     """Sentence about a part with its largest cause; of compute what it is on both sides."""
     if top is None or top.candidate_work is None:
         return _SAY["compare_advice" if top is None else f"compare_advice_cause{_where(top)}"], tuple(values)
-    kind = "_new" if top.base_work is None else "_same" if top.base_work == top.candidate_work else ""
+    alike = "_longer" if top.base_number == top.candidate_number else "_same"
+    kind = "_new" if top.base_work is None else alike if top.base_work == top.candidate_work else ""
     work = [("candidate_number", Kind.NUMBER, top.candidate_number), ("candidate", Kind.NAME, top.candidate_work)]
     if top.base_work is not None:
         work += [("base_number", Kind.NUMBER, top.base_number), ("base", Kind.NAME, top.base_work)]
