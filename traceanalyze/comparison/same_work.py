@@ -56,7 +56,8 @@ def work(base: Side, candidate: Side) -> Iterator[Caveat]:
         if old and new:
             steps = base.info.count, candidate.info.count
             often = [*_of_another_number(old, new, *steps)]
-            yield from often or _of_another_size(key, old, new, *steps)
+            whole = sum(int(each.context.once(device_work).time.sum()) for each in (base, candidate))
+            yield from often or _of_another_size(key, old, new, steps, whole)
             break
     for key, moved in (("work_inputs", _inputs), ("work_collectives", _collectives)):
         old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
@@ -211,20 +212,22 @@ def _of_another_number(
 
 
 def _of_another_size(
-    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
+    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: tuple[int, int], whole: int
 ) -> Iterator[Caveat]:
-    """What both sides do equally often a step, if most of its time is of another size on one of them."""
-    both = [
-        (old[name], new[name])
-        for name in old.keys() & new.keys()
-        if old[name].number * new_steps == new[name].number * steps and old[name].size and new[name].size
-    ]
-    ratios = [one.size * steps / (base.size * new_steps) for base, one in both]
+    """What both sides do equally often a step, if of another size on one of them.
+
+    That has to be most of the time of what both do, however often, and a fair part of the `whole` time of the devices:
+    of products another kernel is taken for another size.
+    """
+    both = [(old[name], new[name]) for name in old.keys() & new.keys() if old[name].size and new[name].size]
+    common = sum(base.time + one.time for base, one in both)
+    both = [(base, one) for base, one in both if base.number * steps[1] == one.number * steps[0]]
+    ratios = [one.size * steps[0] / (base.size * steps[1]) for base, one in both]
     times = [base.time + one.time for base, one in both]
     other = sum(time for time, ratio in zip(times, ratios, strict=True) if not 1 / _ALIKE <= ratio <= _ALIKE)
-    if 2 * other > sum(times):
-        whole = sum(one.size for _, one in both) * steps / (sum(base.size for base, _ in both) * new_steps)
-        yield Caveat(key, (("share", other / sum(times)), ("ratio", whole)))
+    if 2 * other > common and other >= _FAIR * whole:
+        ratio = sum(one.size for _, one in both) * steps[0] / (sum(base.size for base, _ in both) * steps[1])
+        yield Caveat(key, (("share", other / whole), ("ratio", ratio)))
 
 
 def _tensors(side: Side) -> dict[str, _Sizes]:
