@@ -28,6 +28,9 @@ CAVEATS = sentences(
         "Not the same work: {base_share} of the base's device time and {candidate_share} of the candidate's is of "
         "operators or kernels that both have."
     ),
+    work_modules=(
+        "Not the same work: the modules are those of other models, {base} in the base and {candidate} in the candidate."
+    ),
     launches_lost=(
         "Not to be compared: the {side} shows no work of the device for {share} of its launches, the other side for "
         "{other_share}: events are lost."

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.collectives import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.modules import module_places
 from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.op_work import precisions
@@ -24,7 +25,15 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, Phase
 
-OTHER_WORK = ("launches_lost", "work_backward", "work_unmatched", "work_number", "work_shapes", "work_grids")
+OTHER_WORK = (
+    "launches_lost",
+    "work_backward",
+    "work_modules",
+    "work_unmatched",
+    "work_number",
+    "work_shapes",
+    "work_grids",
+)
 """Caveats that make percentages of the two sides meaningless."""
 MATCHED = 0.5
 """Share of the device time of both sides that must have a partner for them to do the same work."""
@@ -143,7 +152,8 @@ class _Sides(NamedTuple):
 def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
     """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have.
 
-    Where both recorded modules, and have others, each has to have partners for most of its time.
+    Where both recorded modules, and have others, each has to have partners for most of its time; and where hardly a
+    class of those that hold others is common, names of operators, which any model calls, tell nothing.
     """
     times: dict[str, list[Any]] = {}
     for row in unmatched.records() if unmatched is not None else ():
@@ -158,11 +168,22 @@ def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options
         return
     if modules is not None and modules.same:
         return
+    old, new = (_holding(side.context) if modules is not None else [] for side in (base, candidate))
+    if min(len(old), len(new)) > 1 and len({*old} & {*new}) < _FAIR * min(len(old), len(new)):
+        yield Caveat("work_modules", (("base", old[0]), ("candidate", new[0])))
+        return
     within = _within_common_operators((base.context, candidate.context), options) if modules is None else None
     sides = [*found.values(), *([within] if within is not None else ())]
     if not any(each.same if modules is None else min(each.shares) >= MATCHED for each in sides):
         shares = max((each.shares for each in sides), key=min)
         yield Caveat("work_unmatched", (("base_share", shares[0]), ("candidate_share", shares[1])))
+
+
+def _holding(context: Context) -> list[str]:
+    """Classes of modules that hold others, the outermost first: any model has the rest, and sequences."""
+    places = found.places if (found := module_places(context)) is not None else ()
+    names = dict.fromkeys(places[parent].name for parent in sorted({one.parent for one in places} - {-1}))
+    return [name for name in names if name != "Sequential"]
 
 
 def _within_common_operators(contexts: tuple[Context, Context], options: CompareOptions) -> _Sides | None:
