@@ -331,6 +331,24 @@ def test_ranks_and_sizes_of_runs():
     assert keyed(side(one, ranks=8), side(one, ranks=5)) == {"rank_counts_differ": {"base": 8, "candidate": 5}}
 
 
+def test_ranks_that_send_more_than_others_do_the_same_work():
+    """Two stages of a pipeline: the one between others sends and receives, the last only receives."""
+
+    def stage(rank, *kinds):
+        b = TraceBuilder()
+        b.header = {"distributedInfo": {"rank": rank, "world_size": 3}}
+        b.step(0, 0, 100)
+        for place, kind in enumerate(kinds):
+            described = {"Collective name": kind, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "Float"}
+            b.launch(20 * place, 1, 5 + 20 * place, 5, name="ncclDevKernel_SendRecv", **described)
+        return side_from(b)
+
+    middle, last = stage(1, "recv", "send"), stage(2, "recv")
+    assert keyed(middle, last)["ranks_differ"] == {"base": 1, "candidate": 2}
+    assert "work_collectives" not in keyed(middle, last)
+    assert keyed(stage(2, "recv", "send"), last)["work_collectives"]["ratio"] == 0.5
+
+
 def test_devices():
     found = keyed(
         headed(deviceProperties=[{"id": 0, "name": "NVIDIA H100"}]),
