@@ -67,6 +67,32 @@ def test_work_that_is_done_more_often_is_not_the_same_work():
     assert not any("work" in key for key in keyed(steps_of(2), steps_of(2, again=4)))
 
 
+def sized(*calls, graph=0):
+    """A step of operators with one kernel each (name, elements, µs), and a kernel that no operator launched."""
+    b = TraceBuilder()
+    b.step(0, 0, 2000)
+    for place, (name, elements, time) in enumerate(calls):
+        b.op(name, 100 * place, 50, **{"Input Dims": [[elements]]})
+        b.launch(100 * place + 10, 5, 100 * place + 20, time, name=name[6:])
+    if graph:
+        b.device(1500, graph)
+    return side_from(b)
+
+
+def test_tensors_of_another_size_are_held_against_all_time_of_the_device():
+    """Of 100 µs each side has 10 in `mul`, of twice the size, and 90 in as large `mm`: called as often, or not."""
+    small, large = ("aten::mul", 64, 10), ("aten::mul", 128, 10)
+    once, twice = [("aten::mm", 64, 90)], [("aten::mm", 64, 45)] * 2
+    for products in (once, twice):
+        assert "work_shapes" not in keyed(sized(small, *once), sized(large, *products))
+    # Most of what both do: 80 of 100 µs, 40 % of the time where a graph takes as much again, little beside a long one.
+    small, large, rest = ("aten::mul", 64, 80), ("aten::mul", 128, 80), [("aten::mm", 64, 10)] * 2
+    for graph, share in ((0, 0.8), (100, 0.4)):
+        found = keyed(sized(small, *rest, graph=graph), sized(large, *rest, graph=graph))["work_shapes"]
+        assert found == {"share": share, "ratio": pytest.approx((128 + 2 * 64) / (3 * 64))}
+    assert "work_shapes" not in keyed(sized(small, *rest, graph=400), sized(large, *rest, graph=400))
+
+
 def passes(*, backward=True, again=False, graph=False, lost=0, captured=False, device=True):
     """Two steps of one forward operator and, `backward`, its node, which may run it `again`; of `lost` launches
     one shows no kernel, and a `graph` is launched by no operator."""
@@ -303,6 +329,24 @@ def test_ranks_and_sizes_of_runs():
     assert "world_sizes_differ" not in keyed(ranked(3, 8), side(trace, ranks=1))
     one = ranked(0, 8).context.trace
     assert keyed(side(one, ranks=8), side(one, ranks=5)) == {"rank_counts_differ": {"base": 8, "candidate": 5}}
+
+
+def test_ranks_that_send_more_than_others_do_the_same_work():
+    """Two stages of a pipeline: the one between others sends and receives, the last only receives."""
+
+    def stage(rank, *kinds):
+        b = TraceBuilder()
+        b.header = {"distributedInfo": {"rank": rank, "world_size": 3}}
+        b.step(0, 0, 100)
+        for place, kind in enumerate(kinds):
+            described = {"Collective name": kind, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "Float"}
+            b.launch(20 * place, 1, 5 + 20 * place, 5, name="ncclDevKernel_SendRecv", **described)
+        return side_from(b)
+
+    middle, last = stage(1, "recv", "send"), stage(2, "recv")
+    assert keyed(middle, last)["ranks_differ"] == {"base": 1, "candidate": 2}
+    assert "work_collectives" not in keyed(middle, last)
+    assert keyed(stage(2, "recv", "send"), last)["work_collectives"]["ratio"] == 0.5
 
 
 def test_devices():

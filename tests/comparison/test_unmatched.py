@@ -89,6 +89,30 @@ def test_what_any_model_has_does_not_make_models_the_same(swapped):
     assert compared(less, other) == [pytest.approx((15 / 33, 1) if swapped else (1, 15 / 33))]
 
 
+def model(*classes, op="aten::mm"):
+    """A step of one operator inside modules, one in the other, as deep as there are classes."""
+    program = Program().step().op(op, 10)
+    for depth, name in enumerate(classes):
+        program.builder.python(f"nn.Module: {name}_0", 1 + depth, 98 - 2 * depth)
+    return side_from(program.builder)
+
+
+def test_models_of_which_hardly_a_module_is_common_are_others_whatever_their_operators():
+    def told(*sides):
+        found = compare_sides(*sides, CompareOptions())
+        return [(each.key, dict(each.values)) for each in found.caveats if each.key.startswith("work_")]
+
+    switch, vit = ("Switch", "SwitchStack", "SwitchBlock", "Linear"), ("ViT", "Sequential", "ViTLayer", "Linear")
+    others = [("work_modules", {"base": "Switch", "candidate": "ViT"})]
+    assert told(model(*switch), model(*vit)) == others
+    # The same model in a wrapper, with one layer of another class, as one module, and a renamed one of one module.
+    assert told(model(*switch), model("DistributedDataParallel", *switch)) == []
+    assert told(model("OptimizedModule", *switch), model(*switch)) == []
+    assert told(model(*switch), model(*switch[:2], "Faster", "Linear")) == []
+    assert told(model(*switch), model("OptimizedModule")) == []
+    assert told(model("Net", "Linear"), model("Other", "Linear")) == []
+
+
 @pytest.mark.parametrize("details", [True, False])
 def test_work_of_which_less_than_half_has_a_partner_is_other_work(details):
     """10 + 20 of 57 µs are of an operator that both sides have; 10 + 12 of 49 are less than half."""

@@ -179,6 +179,24 @@ def test_groups_are_named_by_what_they_are_for():
     assert compare_ranks([late(0, 0), late(1, 0)]).groups[0].role is None
 
 
+def test_of_stages_that_only_send_the_one_that_waits_least_works_longest():
+    """Rank 1 waits 400 of the 500 ns that it receives for, as its pair tells; in a group of three the shortest does."""
+
+    def stage(number, kind, begin, world=2):
+        members = tuple(range(world))
+        rows = [(step, kind, 64, 1000 * step + begin, 1000 * step + 800) for step in range(3)]
+        return rank(number, *rows, steps=STEPS, world=world, group=Group(f"0-{world - 1}", members, world))
+
+    found = compare_ranks([stage(0, "send", 700), stage(1, "recv", 300)])
+    assert (found.own_time, found.lead) == ((1000, 600), 0)
+    assert found.waits.tolist() == [[0] * 3, [400] * 3]
+    found = compare_ranks([stage(0, "send", 750, 3), stage(1, "recv", 300, 3), stage(2, "recv", 600, 3)])
+    assert (found.own_time, found.lead) == ((1000, 700, 1000), 0)
+    # Of recordings without one of the ranks, or of ranks that do not send, nobody knows.
+    assert compare_ranks([stage(0, "send", 700, 3), stage(1, "recv", 300, 3)]).waits is None
+    assert compare_ranks([stage(0, "send", 700), rank(1, steps=STEPS)]).own_time == (None, None)
+
+
 def on_host(number, *peer_wait, **parts):
     """A rank whose host computes, in as many steps of 1000 ns as it waits in for other processes."""
     steps = tuple(f"ProfilerStep#{at}" for at in range(len(peer_wait)))

@@ -28,6 +28,9 @@ CAVEATS = sentences(
         "Not the same work: {base_share} of the base's device time and {candidate_share} of the candidate's is of "
         "operators or kernels that both have."
     ),
+    work_modules=(
+        "Not the same work: the modules are those of other models, {base} in the base and {candidate} in the candidate."
+    ),
     launches_lost=(
         "Not to be compared: the {side} shows no work of the device for {share} of its launches, the other side for "
         "{other_share}: events are lost."
@@ -151,7 +154,7 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
 
 
-SAID_FIRST = ("recomputes", "work_inputs", "work_collectives", "device_steps_on_one")
+SAID_FIRST = ("ranks_differ", "recomputes", "work_inputs", "work_collectives", "device_steps_on_one")
 """Caveats that belong before any percentage, though the work is mostly the same."""
 
 

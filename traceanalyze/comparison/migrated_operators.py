@@ -174,7 +174,7 @@ def operator_rows(
         peak = _allowed(*peaks, types if 2 * new.time[own][product].sum() > sums[1] else None)
         layout = own[_named(new, own, "op_type", _LAYOUT)]
         # Changes of layout have advice of their own.
-        bound, share = _bound(new, np.setdiff1d(own, layout) if len(layout) < len(own) else own)
+        bound, share, bind = _bound(new, np.setdiff1d(own, layout) if len(layout) < len(own) else own)
         # Work of unknown operators has its counterpart among that of the base's known ones.
         unknown = name == UNLINKED and not len(other)
         win = NotMeasured("operator_unknown") if unknown else to_win(sums, peak, per)
@@ -187,7 +187,7 @@ def operator_rows(
             "bound_share": share,
             **_described(old, new, other, own),
         }
-        cells |= {"blocks": _blocks(new, own), "dynamic": dynamic_share(new, own), "clock": _clock(new, own)}
+        cells |= {"blocks": _blocks(new, own), "dynamic": dynamic_share(new, own), "clock": _clock(new, bind)}
         cells["base_roof"] = roof_share(old.context, old.row[other]) if len(other) else None
         cells["candidate_roof"] = roof_share(new.context, new.row[own])
         cells["cores"] = _cores(new, own)
@@ -253,17 +253,21 @@ def _numbers(work: Work, own: NDArray[np.int64], field: str, missing: int = MISS
     return work.context.trace.events.numbers(field, work.context.device.row[work.event[own]], missing)
 
 
-def _bound(work: Work, own: NDArray[np.int64]) -> tuple[str | NotMeasured, float | NotMeasured]:
-    """The unit that works longest, and the part of the time of all kernels with counters in which it does."""
+def _bound(work: Work, own: NDArray[np.int64]) -> tuple[str | NotMeasured, float | NotMeasured, NDArray[np.int64]]:
+    """The unit that works longest, the part of the time of all kernels with counters in which it does, and its kernels.
+
+    Those in which it works: the clocks of cube and vector cores are others.
+    """
     untold = NotMeasured("no_core_counters")
     row = work.context.device.row[work.event[own]]
-    busy = {}
+    busy, kernels = {}, {}
     for unit, field in UNITS.items():
         worked = work.context.trace.events.numbers(field, row)
         told = worked != MISSING
         busy[unit] = int(worked[told].sum()) / max(int(work.context.trace.events.dur[row[told]].sum()), 1)
+        kernels[unit] = own[told & (worked > 0)]
     unit = max(busy, key=lambda each: busy[each])
-    return (f"unit_{unit}", busy[unit]) if busy[unit] else (untold, untold)
+    return (f"unit_{unit}", busy[unit], kernels[unit]) if busy[unit] else (untold, untold, own)
 
 
 def _texts(work: Work, own: NDArray[np.int64], field: str) -> list[tuple[str, int, int]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.collectives import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.modules import module_places
 from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.op_work import precisions
@@ -24,7 +25,15 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, Phase
 
-OTHER_WORK = ("launches_lost", "work_backward", "work_unmatched", "work_number", "work_shapes", "work_grids")
+OTHER_WORK = (
+    "launches_lost",
+    "work_backward",
+    "work_modules",
+    "work_unmatched",
+    "work_number",
+    "work_shapes",
+    "work_grids",
+)
 """Caveats that make percentages of the two sides meaningless."""
 MATCHED = 0.5
 """Share of the device time of both sides that must have a partner for them to do the same work."""
@@ -56,8 +65,12 @@ def work(base: Side, candidate: Side) -> Iterator[Caveat]:
         if old and new:
             steps = base.info.count, candidate.info.count
             often = [*_of_another_number(old, new, *steps)]
-            yield from often or _of_another_size(key, old, new, *steps)
+            whole = sum(int(each.context.once(device_work).time.sum()) for each in (base, candidate))
+            yield from often or _of_another_size(key, old, new, steps, whole)
             break
+    if None not in (ranks := {base.info.rank, candidate.info.rank}) and len(ranks) > 1:
+        # Stages of a pipeline differ in what they read and send.
+        return
     for key, moved in (("work_inputs", _inputs), ("work_collectives", _collectives)):
         old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
         if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
@@ -142,7 +155,8 @@ class _Sides(NamedTuple):
 def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
     """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have.
 
-    Where both recorded modules, and have others, each has to have partners for most of its time.
+    Where both recorded modules, and have others, each has to have partners for most of its time; and where hardly a
+    class of those that hold others is common, names of operators, which any model calls, tell nothing.
     """
     times: dict[str, list[Any]] = {}
     for row in unmatched.records() if unmatched is not None else ():
@@ -157,11 +171,22 @@ def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options
         return
     if modules is not None and modules.same:
         return
+    old, new = (_holding(side.context) if modules is not None else [] for side in (base, candidate))
+    if min(len(old), len(new)) > 1 and len({*old} & {*new}) < _FAIR * min(len(old), len(new)):
+        yield Caveat("work_modules", (("base", old[0]), ("candidate", new[0])))
+        return
     within = _within_common_operators((base.context, candidate.context), options) if modules is None else None
     sides = [*found.values(), *([within] if within is not None else ())]
     if not any(each.same if modules is None else min(each.shares) >= MATCHED for each in sides):
         shares = max((each.shares for each in sides), key=min)
         yield Caveat("work_unmatched", (("base_share", shares[0]), ("candidate_share", shares[1])))
+
+
+def _holding(context: Context) -> list[str]:
+    """Classes of modules that hold others, the outermost first: any model has the rest, and sequences."""
+    places = found.places if (found := module_places(context)) is not None else ()
+    names = dict.fromkeys(places[parent].name for parent in sorted({one.parent for one in places} - {-1}))
+    return [name for name in names if name != "Sequential"]
 
 
 def _within_common_operators(contexts: tuple[Context, Context], options: CompareOptions) -> _Sides | None:
@@ -211,20 +236,22 @@ def _of_another_number(
 
 
 def _of_another_size(
-    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
+    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: tuple[int, int], whole: int
 ) -> Iterator[Caveat]:
-    """What both sides do equally often a step, if most of its time is of another size on one of them."""
-    both = [
-        (old[name], new[name])
-        for name in old.keys() & new.keys()
-        if old[name].number * new_steps == new[name].number * steps and old[name].size and new[name].size
-    ]
-    ratios = [one.size * steps / (base.size * new_steps) for base, one in both]
+    """What both sides do equally often a step, if of another size on one of them.
+
+    That has to be most of the time of what both do, however often, and a fair part of the `whole` time of the devices:
+    of products another kernel is taken for another size.
+    """
+    both = [(old[name], new[name]) for name in old.keys() & new.keys() if old[name].size and new[name].size]
+    common = sum(base.time + one.time for base, one in both)
+    both = [(base, one) for base, one in both if base.number * steps[1] == one.number * steps[0]]
+    ratios = [one.size * steps[0] / (base.size * steps[1]) for base, one in both]
     times = [base.time + one.time for base, one in both]
     other = sum(time for time, ratio in zip(times, ratios, strict=True) if not 1 / _ALIKE <= ratio <= _ALIKE)
-    if 2 * other > sum(times):
-        whole = sum(one.size for _, one in both) * steps / (sum(base.size for base, _ in both) * new_steps)
-        yield Caveat(key, (("share", other / sum(times)), ("ratio", whole)))
+    if 2 * other > common and other >= _FAIR * whole:
+        ratio = sum(one.size for _, one in both) * steps[0] / (sum(base.size for base, _ in both) * steps[1])
+        yield Caveat(key, (("share", other / whole), ("ratio", ratio)))
 
 
 def _tensors(side: Side) -> dict[str, _Sizes]:

@@ -22,7 +22,6 @@ from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
 from traceanalyze.model.intervals import coverage, merge
 from traceanalyze.model.native import give_back
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
@@ -336,9 +335,9 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
 def _waited(beside: SideBySide, rank: int, steps: Sequence[str]) -> int | None:
     """How long a rank waits for the others in its communication, ns over some steps; None where not all ranks tell."""
     cluster = beside.cluster
-    if cluster is None or isinstance(cluster.exposed_waits, NotMeasured) or cluster.exposed_waits.bound:
+    if cluster is None or cluster.waits is None or getattr(cluster.exposed_waits, "bound", False):
         return None
-    of_rank, known = beside.by_rank(cluster.exposed_waits.by_step)[rank], list(cluster.steps)
+    of_rank, known = beside.by_rank(cluster.waits)[rank], list(cluster.steps)
     if of_rank is None or not set(steps) <= set(known):
         return None
     return int(of_rank[[known.index(step) for step in steps]].sum())

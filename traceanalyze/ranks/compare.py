@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.ranks.links import links, sends
+from traceanalyze.ranks.links import links, sends, waits_between
 from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
 from traceanalyze.ranks.pipeline import pipeline_tables
@@ -142,7 +142,8 @@ def compare_ranks(summaries: Sequence[RankSummary], places: Sequence[int] = ()) 
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)
     waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows, missing)
-    return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places)
+    found = Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places)
+    return found._replace(between=waits_between(found)) if isinstance(waits, NotMeasured) and steps else found
 
 
 def with_summaries(cluster: Cluster, summaries: Sequence[RankSummary]) -> Cluster:

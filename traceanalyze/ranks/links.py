@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import Cluster, Group, LinkTraffic, RankCollectives, RankSummary
+from traceanalyze.ranks.waits import in_common
 
 SLOW = 0.05
 """Bandwidth so far below the others is slow (rule RNK103)."""
@@ -193,14 +194,52 @@ def _ways(cluster: Cluster, label: str, ranks: Sequence[int]) -> Iterator[_Way]:
             yield _Way((one, other), asked, paired, time)
 
 
-def transfers(cluster: Cluster) -> dict[tuple[int, int], int]:
+Place: TypeAlias = "tuple[int, int]"
+"""Position of a rank, and row of its collectives."""
+
+
+def transfers(cluster: Cluster) -> dict[Place, int]:
     """By position of the rank and row of its collectives how long a send or receive moves data, if its pair tells."""
-    found: dict[tuple[int, int], int] = {}
+    found: dict[Place, int] = {}
     for label, ranks, told in _groups(cluster):
         for way in _ways(cluster, label, ranks) if told else ():
             times = way.time.min(axis=0).tolist()
             for rank, rows in zip(way.ranks, way.paired, strict=True):
                 found |= zip(((rank, row) for row in rows.tolist()), times, strict=True)
+    return found
+
+
+def moves(cluster: Cluster, rows: Sequence[Sequence[int]]) -> dict[Place, int]:
+    """How long sends and receives (by rank their rows) move data, ns.
+
+    As its pair tells, else at most as long as the shortest of its group, kind and size on any rank.
+    """
+    least: dict[tuple[str, int, int], int] = {}
+    alike = {}
+    for at, (rank, places) in enumerate(zip(cluster.ranks, rows, strict=True)):
+        own = rank.collectives
+        for row in places:
+            key = alike[at, row] = rank.groups[int(own.group[row])].label, int(own.kind[row]), int(own.bytes[row])
+            time = int(own.end[row] - own.start[row])
+            least[key] = min(least.get(key, time), time)
+    return {place: least[key] for place, key in alike.items()} | transfers(cluster)
+
+
+def waits_between(cluster: Cluster) -> NDArray[np.int64] | None:
+    """(ranks, steps) ns of exposed waiting in sends and receives; None unless all ranks are here and have some."""
+    found = np.zeros(cluster.rows.shape, np.int64)
+    common = [in_common(rank, own) for rank, own in zip(cluster.ranks, cluster.rows, strict=True)]
+    chosen = [
+        np.flatnonzero(inside & POINT_TO_POINT[rank.collectives.kind])
+        for rank, (_, inside) in zip(cluster.ranks, common, strict=True)
+    ]
+    if len(chosen) < 2 or cluster.missing or not all(map(len, chosen)):
+        return None
+    moved = moves(cluster, [rows.tolist() for rows in chosen])
+    for at, (rank, rows, (step, _)) in enumerate(zip(cluster.ranks, chosen, common, strict=True)):
+        own, time = rank.collectives, np.array([moved[at, row] for row in rows.tolist()], np.int64)
+        wait = np.clip(own.exposed[rows] - time, 0, None)
+        np.add.at(found[at], step[rows], wait)
     return found
 
 

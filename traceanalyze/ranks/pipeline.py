@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,10 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Phase
-from traceanalyze.ranks.links import transfers
+from traceanalyze.ranks.links import Place, moves
 from traceanalyze.ranks.match import POINT_TO_POINT, clock_offsets
 from traceanalyze.ranks.overview import groupings
-from traceanalyze.ranks.results import MANY, Cluster, RankSummary, Stages, spans
+from traceanalyze.ranks.results import MANY, Cluster, Stages, spans
 
 _SAY = sentences(
     pipeline_some_ranks="Of {count} ranks the first of each stage is shown.",
@@ -288,7 +288,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     zero, unknown = _zeros(cluster, own, shown)
     if unknown:
         notes.append(Message(_SAY["pipeline_clocks"], (("ranks", Kind.TEXT, spans(unknown)),)))
-    moves = _moves(cluster, own)
+    moved = moves(cluster, [one.collective[one.collective >= 0].tolist() for one in own])
     records, sums = [], []
     for at in shown:
         head: dict[str, Value] = {
@@ -296,7 +296,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
             "rank": cluster.ranks[at].label,
             "step": step,
         }
-        pieces = list(_with_bubbles(own[at], cluster, at, moves))
+        pieces = list(_with_bubbles(own[at], cluster, at, moved))
         records += [{**head, **_piece(each, zero[at])} for each in pieces]
         sums.append({**head, **_summed(pieces)})
     first, second = (
@@ -364,36 +364,12 @@ def _zeros(cluster: Cluster, own: Sequence[Stages], shown: Sequence[int]) -> tup
     return {at: first + ahead[label[at]] if at in begun else int(own[at].start[0]) for at in shown}, unknown
 
 
-_Alike: TypeAlias = "tuple[str, int, int]"
-"""Group, kind and size of a transfer."""
-
-
-def _alike(rank: RankSummary, row: int) -> _Alike:
-    own = rank.collectives
-    return rank.groups[int(own.group[row])].label, int(own.kind[row]), int(own.bytes[row])
-
-
-def _moves(cluster: Cluster, own: Sequence[Stages]) -> dict[tuple[int, int], int]:
-    """By position of the rank and row of its collectives how long a send or receive moves data, ns.
-
-    As its pair tells, else at most as long as the shortest of its group, kind and size on any rank.
-    """
-    least: dict[_Alike, int] = {}
-    alike: dict[tuple[int, int], _Alike] = {}
-    for at, (rank, one) in enumerate(zip(cluster.ranks, own, strict=True)):
-        for row in one.collective[one.collective >= 0].tolist():
-            key = alike[at, row] = _alike(rank, row)
-            time = int(rank.collectives.end[row] - rank.collectives.start[row])
-            least[key] = min(least.get(key, time), time)
-    return {place: least[key] for place, key in alike.items()} | transfers(cluster)
-
-
-def _with_bubbles(own: Stages, cluster: Cluster, at: int, moves: Mapping[tuple[int, int], int]) -> Iterator[_Piece]:
+def _with_bubbles(own: Stages, cluster: Cluster, at: int, moved: Mapping[Place, int]) -> Iterator[_Piece]:
     """Pieces of a step; of a send or receive the transfer is its end, and what lies before it waiting."""
     ends = cluster.ranks[at].collectives.end
     columns = (each.tolist() for each in (own.part, own.number, own.start, own.end, own.busy, own.collective))
     for part, number, start, end, busy, row in zip(*columns, strict=True):
-        begin = start if row < 0 else min(max(int(ends[row]) - moves[at, row], start), end)
+        begin = start if row < 0 else min(max(int(ends[row]) - moved[at, row], start), end)
         if start < begin:
             yield _Piece(_BUBBLE, -1, start, begin, 0)
         if begin < end:

@@ -406,6 +406,8 @@ class Cluster(NamedTuple):
     """Mean step of each rank in a replay in which it does not wait for others, ns; empty where none was possible."""
     places: tuple[int, ...] = ()
     """Position of each rank in the report: some cannot be compared."""
+    between: NDArray[np.int64] | None = None
+    """(ranks, steps) ns of waiting in sends and receives that nothing hides, where no other waiting is known."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -424,19 +426,24 @@ class Cluster(NamedTuple):
         return np.stack([rank.step_time[rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
 
     @property
+    def waits(self) -> NDArray[np.int64] | None:
+        """(ranks, steps) ns of waiting for other ranks that nothing hides; None where it is not known."""
+        return self.between if isinstance(self.exposed_waits, NotMeasured) else self.exposed_waits.by_step
+
+    @property
     def own_time(self) -> tuple[int | None, ...]:
         """Mean step of each rank without what it waits for others, ns; None where that is not known.
 
-        In collectives, and on the host longer than any other rank. Without a replay at least: its host may have worked
-        while the device waited.
+        In collectives, else between stages of a pipeline, and on the host longer than any other rank. Without a replay
+        at least: its host may have worked while the device waited.
         """
-        waited, own, steps = self.exposed_waits, np.array(self.replayed, np.int64), max(len(self.steps), 1)
+        waits, own, steps = self.waits, np.array(self.replayed, np.int64), max(len(self.steps), 1)
         peers = self.part("peer_wait")
         if not self.replayed:
             on_host = peers is not None and all(rank.host_computes for rank in self.ranks)
-            if isinstance(waited, NotMeasured) and not on_host:
+            if waits is None and not on_host:
                 return (None,) * len(self.ranks)
-            own = self.step_time.sum(axis=1) // steps - (0 if isinstance(waited, NotMeasured) else waited.mean)
+            own = self.step_time.sum(axis=1) // steps - (0 if waits is None else waits.sum(axis=1) // steps)
         if peers is not None:
             on_host = peers.sum(axis=1) // steps
             own -= on_host - on_host.min()
