@@ -58,9 +58,9 @@ def telling(table: Table, lead: str) -> list[int]:
         by = table.keys.index(table.telling)
         return sorted(every, key=lambda at: -amount(rows[at][by]))
     if table.level is not None:
-        upper = [at for at in places if not table.depth(rows[at])]
         by = table.keys.index("diff_ns") if "diff_ns" in table.keys else numbers[0]
-        return upper + sorted((at for at in places if table.depth(rows[at]) == 1), key=lambda at: -amount(rows[at][by]))
+        ordered = sorted(places, key=lambda at: -amount(rows[at][by]))
+        return [at for depth in (0, 1) for at in ordered if table.depth(rows[at]) == depth]
     if table.bar is not None:
         by = table.keys.index(table.bar)
         return [at for at in sorted(places, key=lambda at: -amount(rows[at][by])) if amount(rows[at][by]) >= SMALL]
