@@ -104,7 +104,10 @@ def test_waits_in_no_operator_are_called_after_the_call():
     # The copy ends at 49, the wait at 54.
     assert told(rows(*sides), "sync") == [("in_op", "DeviceSynchronize", (5.0, 5.0), (1, 1))]
     table = compare_sides(*sides).tables["sync_compare"]
-    assert [(row.change, row.base_calls, row.candidate_calls) for row in table.records()] == [("finding_same", 1, 1)]
+    told_of = [(row.op, row.change, row.base_calls, row.candidate_calls) for row in table.records()]
+    assert told_of == [("DeviceSynchronize", "finding_same", 1, 1)]
+    table = compare_sides(sides[0], sides[0]).tables["sync_compare"]
+    assert [row.op for row in table.records()] == ["cudaDeviceSynchronize"]
 
 
 def test_work_of_no_operator_goes_by_what_it_is_for():

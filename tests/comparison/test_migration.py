@@ -532,3 +532,11 @@ def test_work_that_nobody_knows_the_operators_of_is_nothing_to_win(tmp_path: Pat
 )
 def test_a_faster_type_is_named_with_what_leads_to_it(base: str | None, candidate: str, says: str | None) -> None:
     assert _faster_type(base, candidate) == says
+
+
+def test_where_a_profile_lists_no_outputs_of_kernels_no_formula_is_blamed() -> None:
+    """The sample's NPU is known by its cycles; its kernels have inputs, their outputs are N/A."""
+    samples = Path(__file__).resolve().parents[2] / "sample_traces/gpu_npu_pair"
+    table = traceanalyze.compare(samples / "gpu", samples / "npu").tables["migration"]
+    product = next(row for row in table.records() if row.op == "aten::mm (backward)")
+    assert (product.base_roof, product.candidate_roof) == (NotMeasured("unknown_device"), NotMeasured("no_shapes"))

@@ -29,7 +29,7 @@ from traceanalyze.report.console import HEIGHT, Style, render_all
 from traceanalyze.report.console.fitting import Section, fitted
 from traceanalyze.report.console.sections import Sections
 from traceanalyze.report.console.style import display_width
-from traceanalyze.report.console.tables import Field, fit
+from traceanalyze.report.console.tables import Field, fit, telling
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.finding import Finding, Link, Saving, Scope
 from traceanalyze.report.model import Doubt, remark
@@ -221,6 +221,13 @@ def test_of_a_comparison_the_difference_stays_whatever_has_no_room():
     heading = Field("name", "", ("x" * 40,), 40, flexible=True, least=40)
     amounts = [Field(name, "ms", ("1.00",), 20, right=True, kept=name == "diff") for name in ("base", "diff", "ratio")]
     assert [each.heading for each in fit((heading, *amounts), 80).fields] == ["name", "diff"]
+
+
+def test_of_parts_without_room_those_stay_that_changed_most():
+    """Per step idle time takes 4.82 ms longer, compute 2.87 ms and communication 1.83 ms, copies as long."""
+    table = traceanalyze.compare(SAMPLES / "gpu_npu_pair/gpu", SAMPLES / "gpu_npu_pair/npu").tables["overall_metrics"]
+    upper = [table.known_rows[at][0] for at in telling(table, "") if not table.depth(table.known_rows[at])]
+    assert upper == ["free", "compute", "communication", "memory_ops"]
 
 
 def test_causes_of_one_direction_stand_once_where_the_other_has_none():

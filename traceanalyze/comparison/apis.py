@@ -173,5 +173,8 @@ def _sync_cells(pair: tuple[Any, Any], steps: tuple[int, int]) -> dict[str, Any]
     unknown = next((each for each in idle if isinstance(each, NotMeasured)), None)
     known = unknown is None and all(row is None or each is not None for row, each in zip(pair, idle, strict=True))
     old, new = (None if row is None else each if known else 0 for row, each in zip(pair, idle, strict=True))
-    op, change = either.op or either.call, how_changed(old, new)
+    calls = {row.call for row in pair if row is not None}
+    # One vendor's name would stand for the call of both.
+    op = either.op or (either.call if len(calls) == 1 else plain_api(either.call or ""))
+    change = how_changed(old, new)
     return {**cells, "op": op, "change": change, "diff_ns": (new or 0) - (old or 0) if known else unknown}

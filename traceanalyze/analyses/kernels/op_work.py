@@ -117,8 +117,10 @@ def roof_share(context: Context, chosen: NDArray[np.int64]) -> Measure:
     """
     work, fields = context.once(device_work), context.trace.events.fields
     peaks, known = context.once(device_peaks), chosen[work.group[chosen] != KernelGroup.COPY]
-    if peaks is None or not {"shapes", "kernel_outputs"} & set(fields):
-        return NotMeasured("no_shapes" if peaks else "unknown_device")
+    if peaks is None:
+        return NotMeasured("unknown_device")
+    if not _listed(context, work, known):
+        return NotMeasured("no_shapes")
     found = _of_operators(context, work, known[work.op[known] >= 0]) if "shapes" in fields else {}
     found = found or (_of_kernels(context, work, known) if "kernel_outputs" in fields else {})
     rows = [_row(*key[1:], sums, peaks) for key, sums in found.items()]
@@ -127,6 +129,14 @@ def roof_share(context: Context, chosen: NDArray[np.int64]) -> Measure:
     if 2 * sum(time for _, time in told) < int(work.time[chosen].sum()) or not told:
         return next((share for share, _ in least if isinstance(share, NotMeasured)), NotMeasured("no_formula"))
     return sum(share * time for share, time in told) / max(sum(time for _, time in told), 1)
+
+
+def _listed(context: Context, work: Work, known: NDArray[np.int64]) -> bool:
+    """Whether the profile has the tensors of any of these: its operator's, or all of the kernel's own."""
+    numbers, of_op = context.trace.events.numbers, work.op[known]
+    row = context.device.row[work.event[known]]
+    whole = np.all([numbers(field, row) != MISSING for field in _TENSORS], axis=0)
+    return bool(whole.any() or (numbers("shapes", of_op[of_op >= 0]) != MISSING).any())
 
 
 def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Rows:
