@@ -198,13 +198,14 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
     so nothing what these would save, or only at most. What is left below the limit of its rule goes.
     """
     named = any(rule.id == _ABOUT_RANKS for rule, _ in wanted.rules)
-    if not named or isinstance(cluster.exposed_waits, NotMeasured):
+    waits, known = cluster.exposed_waits, cluster.waits
+    if not named or known is None:
         return list(outcomes)
-    waits = cluster.exposed_waits
-    unsure = waits.bound and not waits.by_tasks
+    unsure = not isinstance(waits, NotMeasured) and waits.bound and not waits.by_tasks
+    means = (known.sum(axis=1) // known.shape[1]).tolist()
     return [
         _cut(outcome, rank, wait, wanted, unsure=unsure)
-        for outcome, rank, wait in zip(outcomes, cluster.ranks, waits.mean.tolist(), strict=True)
+        for outcome, rank, wait in zip(outcomes, cluster.ranks, means, strict=True)
     ]
 
 
@@ -217,9 +218,10 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
         return outcome
     steps = max(int(rank.counted.sum()), 1)
     exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
-    if not unsure and 2 * wait < exposed:
-        moves = (each._replace(why="moving") if each.why == "communication" else each for each in outcome.unexplained)
-        outcome = outcome._replace(unexplained=tuple(moves))
+    if not unsure:
+        why = "moving" if 2 * wait < exposed else "waiting"
+        parts = (each._replace(why=why) if each.why == "communication" else each for each in outcome.unexplained)
+        outcome = outcome._replace(unexplained=tuple(parts))
     if not wait:
         return outcome
     if not unsure:

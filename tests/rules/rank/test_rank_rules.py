@@ -271,12 +271,27 @@ def test_what_layers_wait_for_in_a_run_is_told_where_nothing_is_saved():
         assert found.key == one.key
 
 
-@pytest.mark.parametrize(("wait", "why"), [(0, "moving"), (2, "communication")])
-def test_beside_all_ranks_it_is_known_that_communication_moves_data(wait, why):
+@pytest.mark.parametrize(("wait", "why"), [(0, "moving"), (2, "waiting")])
+def test_beside_all_ranks_it_is_known_whether_communication_moves_data(wait, why):
     """Of 1 ms nothing is waiting, of 2 half."""
     before = Outcome((), unexplained=(Unexplained("communication", 0.5, "communication"),))
     for outcome in subtract_waiting([before] * 2, compare_ranks(alternating(wait, wait)), plan()):
         assert [one.why for one in outcome.unexplained] == [why]
+
+
+def test_stages_that_only_send_tell_each_other_what_is_waiting():
+    """The one moves data for its 2 ms, the other waits for it for 4 of 6."""
+    stages = (
+        rank(at, (0, kind, 64, (8 - time) * MS, 8 * MS), length=10 * MS, communication=time * MS)
+        for at, (kind, time) in enumerate((("send", 2), ("recv", 6)))
+    )
+    one = Finding(cost=2 * MS, draws="comm_exposed", rule="COM101", sentence="chain", severity=Severity.MEDIUM)
+    before = Outcome((one,), unexplained=(Unexplained("communication", 0.5, "communication"),))
+    told = subtract_waiting([before] * 2, compare_ranks(list(stages)), plan())
+    assert [(each.findings[0].sentence, each.unexplained[0].why) for each in told] == [
+        ("chain", "moving"),
+        ("chain_waiting", "waiting"),
+    ]
 
 
 def test_savings_of_communication_without_waiting_stay():

@@ -19,6 +19,10 @@ _SAY = sentences(
         "{share} of the time is not explained: communication that nothing hides, most of which moves data rather than "
         "waits for other ranks."
     ),
+    not_explained_waiting=(
+        "{share} of the time is not explained: communication that nothing hides, half or more of which waits for other "
+        "ranks."
+    ),
     not_explained_fusible=(
         "{share} of the time is not explained: element-wise kernels, reductions and normalization, in no chain that a "
         "rule knows; torch.compile may fuse them."
