@@ -304,3 +304,9 @@ def test_what_one_step_of_three_takes_longer_may_be_chance(run, pair):
     result = run("compare", *pair)
     assert result.out.startswith("No difference beyond noise: 110 µs instead of 100 µs per step (+10 µs; as the")
     assert "±43 µs" in result.out
+
+
+def test_a_device_takes_what_a_format_names(run, pair):
+    base, candidate = pair
+    assert run("compare", str(base), str(candidate), "--format", "json", "-o", "/dev/null").code == 0
+    assert run("compare", str(base), str(candidate), "-o", "/dev/null").code == 2

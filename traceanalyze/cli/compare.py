@@ -58,7 +58,7 @@ def compare_target(
     path = Path(output)
     is_folder = path.is_dir() or output.endswith(("/", "\\"))
     files = {FORMATS[name].ending for name in names("compare") if name not in TABLES} - {""}
-    if not is_folder and path.suffix.lower() in files:
+    if not is_folder and (path.suffix.lower() in files or (format_ and path.exists())):
         return Target.of(output, format_, inputs=inputs, overwrite=overwrite)
     refuse_input(path, inputs)
     if not is_folder and (path.suffix or path.exists()):

@@ -154,7 +154,7 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
 
 
-SAID_FIRST = ("ranks_differ", "recomputes", "work_inputs", "work_collectives", "device_steps_on_one")
+SAID_FIRST = ("recomputes", "work_inputs", "work_collectives", "device_steps_on_one")
 """Caveats that belong before any percentage, though the work is mostly the same."""
 
 
