@@ -431,8 +431,9 @@ def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_pa
         ("0", 810_000_000, 231),
         ("1", 810_000_000, 400),
     ]
+    # Of rank 1, which waits less and so works longer.
     split = {row[0]: row[1] for row in report.tables["split"].rows}
-    assert (split["communication"], split["idle"]) == (429_000_000, 150_000_000)
+    assert (split["communication"], split["idle"]) == (260_000_000, 150_000_000)
     assert {part for part, time in split.items() if isinstance(time, NotMeasured)} == HOST
     (found,) = (one for one in report.findings if one.rule == "RNK102")
     assert found.saving is None
