@@ -347,6 +347,8 @@ def test_ranks_that_send_more_than_others_do_the_same_work():
     assert keyed(middle, last)["ranks_differ"] == {"base": 1, "candidate": 2}
     assert "work_collectives" not in keyed(middle, last)
     assert keyed(stage(2, "recv", "send"), last)["work_collectives"]["ratio"] == 0.5
+    # Ranks that only reduce do the same work, whichever are compared.
+    assert keyed(stage(1, "all_reduce", "all_reduce"), stage(2, "all_reduce"))["work_collectives"]["ratio"] == 0.5
 
 
 def test_devices():

@@ -189,9 +189,9 @@ def test_of_stages_that_only_send_the_one_that_waits_least_works_longest():
 
     found = compare_ranks([stage(0, "send", 700), stage(1, "recv", 300)])
     assert (found.own_time, found.lead) == ((1000, 600), 0)
-    assert found.waits.tolist() == [[0] * 3, [400] * 3]
+    assert (found.waits.by_step.tolist(), found.waits.bound) == ([[0] * 3, [400] * 3], False)
     found = compare_ranks([stage(0, "send", 750, 3), stage(1, "recv", 300, 3), stage(2, "recv", 600, 3)])
-    assert (found.own_time, found.lead) == ((1000, 700, 1000), 0)
+    assert (found.own_time, found.lead, found.waits.bound) == ((1000, 700, 1000), 0, True)
     # Of recordings without one of the ranks, or of ranks that do not send, nobody knows.
     assert compare_ranks([stage(0, "send", 700, 3), stage(1, "recv", 300, 3)]).waits is None
     assert compare_ranks([stage(0, "send", 700), rank(1, steps=STEPS)]).own_time == (None, None)

@@ -20,6 +20,7 @@ from traceanalyze.comparison.canonical_ops import op_phases
 from traceanalyze.comparison.names import canonical
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model.collectives import SENDS, TYPES
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Table
@@ -69,8 +70,10 @@ def work(base: Side, candidate: Side) -> Iterator[Caveat]:
             yield from often or _of_another_size(key, old, new, steps, whole)
             break
     if None not in (ranks := {base.info.rank, candidate.info.rank}) and len(ranks) > 1:
-        # Stages of a pipeline differ in what they read and send.
-        return
+        kinds = np.concatenate([_communication(side)[1] for side in (base, candidate)])
+        if SENDS & {TYPES[kind] for kind in np.unique(kinds).tolist()}:
+            # Stages of a pipeline differ in what they read and send.
+            return
     for key, moved in (("work_inputs", _inputs), ("work_collectives", _collectives)):
         old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
         if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
@@ -307,10 +310,15 @@ def _inputs(side: Side) -> int:
 
 def _collectives(side: Side) -> int:
     """Bytes of its collectives."""
+    return _bytes(sizes(side.context, *_communication(side)))
+
+
+def _communication(side: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What describes each of its collectives, and its kind."""
     event = side.context.once(device_work).event
     event = event[side.context.device.klass[event] == DeviceClass.COMM]
     rows = description_rows(side.context, event)
-    return _bytes(sizes(side.context, rows, types(side.context, event, rows)))
+    return rows, types(side.context, event, rows)
 
 
 def _bytes(size: NDArray[np.int64]) -> int:

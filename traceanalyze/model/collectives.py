@@ -20,6 +20,8 @@ _PATTERNS = (
 )
 TYPES = (*(kind for kind, _ in _PATTERNS), "other")
 """The canonical types."""
+SENDS = frozenset({"send", "recv", "send_recv"})
+"""Those between two ranks."""
 
 
 def collective_type(name: str) -> str | None:

@@ -335,9 +335,9 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
 def _waited(beside: SideBySide, rank: int, steps: Sequence[str]) -> int | None:
     """How long a rank waits for the others in its communication, ns over some steps; None where not all ranks tell."""
     cluster = beside.cluster
-    if cluster is None or cluster.waits is None or getattr(cluster.exposed_waits, "bound", False):
+    if cluster is None or cluster.waits is None or cluster.waits.bound:
         return None
-    of_rank, known = beside.by_rank(cluster.waits)[rank], list(cluster.steps)
+    of_rank, known = beside.by_rank(cluster.waits.by_step)[rank], list(cluster.steps)
     if of_rank is None or not set(steps) <= set(known):
         return None
     return int(of_rank[[known.index(step) for step in steps]].sum())

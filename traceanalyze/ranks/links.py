@@ -16,7 +16,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, Group, LinkTraffic, RankCollectives, RankSummary
+from traceanalyze.ranks.results import Cluster, ExposedWaits, Group, LinkTraffic, RankCollectives, RankSummary
 from traceanalyze.ranks.waits import in_common
 
 SLOW = 0.05
@@ -209,10 +209,10 @@ def transfers(cluster: Cluster) -> dict[Place, int]:
     return found
 
 
-def moves(cluster: Cluster, rows: Sequence[Sequence[int]]) -> dict[Place, int]:
+def moves(cluster: Cluster, rows: Sequence[Sequence[int]], told: dict[Place, int]) -> dict[Place, int]:
     """How long sends and receives (by rank their rows) move data, ns.
 
-    As its pair tells, else at most as long as the shortest of its group, kind and size on any rank.
+    As its pair tells (`transfers`), else at most as long as the shortest of its group, kind and size on any rank.
     """
     least: dict[tuple[str, int, int], int] = {}
     alike = {}
@@ -222,11 +222,11 @@ def moves(cluster: Cluster, rows: Sequence[Sequence[int]]) -> dict[Place, int]:
             key = alike[at, row] = rank.groups[int(own.group[row])].label, int(own.kind[row]), int(own.bytes[row])
             time = int(own.end[row] - own.start[row])
             least[key] = min(least.get(key, time), time)
-    return {place: least[key] for place, key in alike.items()} | transfers(cluster)
+    return {place: least[key] for place, key in alike.items()} | told
 
 
-def waits_between(cluster: Cluster) -> NDArray[np.int64] | None:
-    """(ranks, steps) ns of exposed waiting in sends and receives; None unless all ranks are here and have some."""
+def waits_between(cluster: Cluster) -> ExposedWaits | None:
+    """Exposed waiting in sends and receives; None unless all ranks are here and have some."""
     found = np.zeros(cluster.rows.shape, np.int64)
     common = [in_common(rank, own) for rank, own in zip(cluster.ranks, cluster.rows, strict=True)]
     chosen = [
@@ -235,12 +235,14 @@ def waits_between(cluster: Cluster) -> NDArray[np.int64] | None:
     ]
     if len(chosen) < 2 or cluster.missing or not all(map(len, chosen)):
         return None
-    moved = moves(cluster, [rows.tolist() for rows in chosen])
+    told = transfers(cluster)
+    moved = moves(cluster, [rows.tolist() for rows in chosen], told)
     for at, (rank, rows, (step, _)) in enumerate(zip(cluster.ranks, chosen, common, strict=True)):
         own, time = rank.collectives, np.array([moved[at, row] for row in rows.tolist()], np.int64)
         wait = np.clip(own.exposed[rows] - time, 0, None)
         np.add.at(found[at], step[rows], wait)
-    return found
+    bound = any((at, row) not in told for at, rows in enumerate(chosen) for row in rows.tolist())
+    return ExposedWaits(found, bound)
 
 
 def sends(cluster: Cluster) -> Table:

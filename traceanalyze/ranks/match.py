@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import median
-from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.collectives import SENDS, TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.ranks.results import Cluster, Group, MatchedGroup, Members, RankSummary, Stop, columns_of
@@ -74,7 +74,7 @@ SYNCHRONISING = np.array(
     [kind in {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"} for kind in TYPES], np.bool_
 )
 """By position in `TYPES`."""
-POINT_TO_POINT = np.array([kind in {"send", "recv", "send_recv"} for kind in TYPES], np.bool_)
+POINT_TO_POINT = np.array([kind in SENDS for kind in TYPES], np.bool_)
 """Not matched: what is a send on one rank is a receive on another."""
 _UNEVEN = np.array([kind in {"all_to_all", "gather", "scatter"} for kind in TYPES], np.bool_)
 """Ranks may send different amounts."""

@@ -18,7 +18,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Phase
-from traceanalyze.ranks.links import Place, moves
+from traceanalyze.ranks.links import Place, moves, transfers
 from traceanalyze.ranks.match import POINT_TO_POINT, clock_offsets
 from traceanalyze.ranks.overview import groupings
 from traceanalyze.ranks.results import MANY, Cluster, Stages, spans
@@ -288,7 +288,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     zero, unknown = _zeros(cluster, own, shown)
     if unknown:
         notes.append(Message(_SAY["pipeline_clocks"], (("ranks", Kind.TEXT, spans(unknown)),)))
-    moved = moves(cluster, [one.collective[one.collective >= 0].tolist() for one in own])
+    moved = moves(cluster, [one.collective[one.collective >= 0].tolist() for one in own], transfers(cluster))
     records, sums = [], []
     for at in shown:
         head: dict[str, Value] = {

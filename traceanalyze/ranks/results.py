@@ -318,12 +318,12 @@ def columns_of(groups: Sequence[MatchedGroup]) -> dict[int, list[tuple[int, int]
 
 
 class ExposedWaits(NamedTuple):
-    """Waiting for other ranks in collectives that nothing hides (`ranks.waits`)."""
+    """Waiting for other ranks in communication that nothing hides (`ranks.waits`, `ranks.links`)."""
 
     by_step: NDArray[np.int64]
     """(ranks, steps) ns of each rank in each common step."""
     bound: bool
-    """Ranks are missing, or may be: a lower bound."""
+    """Ranks are missing, or may be, or the other end of a send or receive is not known: a lower bound."""
     by_tasks: bool = False
     """From the tasks of each rank's own collectives (Ascend): also what they wait for ranks that were not recorded."""
 
@@ -406,8 +406,8 @@ class Cluster(NamedTuple):
     """Mean step of each rank in a replay in which it does not wait for others, ns; empty where none was possible."""
     places: tuple[int, ...] = ()
     """Position of each rank in the report: some cannot be compared."""
-    between: NDArray[np.int64] | None = None
-    """(ranks, steps) ns of waiting in sends and receives that nothing hides, where no other waiting is known."""
+    between: ExposedWaits | None = None
+    """That in sends and receives, where no other waiting is known."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -426,9 +426,9 @@ class Cluster(NamedTuple):
         return np.stack([rank.step_time[rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
 
     @property
-    def waits(self) -> NDArray[np.int64] | None:
-        """(ranks, steps) ns of waiting for other ranks that nothing hides; None where it is not known."""
-        return self.between if isinstance(self.exposed_waits, NotMeasured) else self.exposed_waits.by_step
+    def waits(self) -> ExposedWaits | None:
+        """Waiting for other ranks in collectives, else between stages of a pipeline; None where neither is known."""
+        return self.between if isinstance(self.exposed_waits, NotMeasured) else self.exposed_waits
 
     @property
     def own_time(self) -> tuple[int | None, ...]:
@@ -443,7 +443,7 @@ class Cluster(NamedTuple):
             on_host = peers is not None and all(rank.host_computes for rank in self.ranks)
             if waits is None and not on_host:
                 return (None,) * len(self.ranks)
-            own = self.step_time.sum(axis=1) // steps - (0 if waits is None else waits.sum(axis=1) // steps)
+            own = self.step_time.sum(axis=1) // steps - (0 if waits is None else waits.mean)
         if peers is not None:
             on_host = peers.sum(axis=1) // steps
             own -= on_host - on_host.min()

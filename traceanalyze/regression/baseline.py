@@ -22,6 +22,7 @@ BYTES_PER_RUN = 5_000
 _LEAST_RUNS = 4
 """A file of fewer runs has the room of so many: names are stored once, and the newest run keeps every row."""
 _MOST, _MOST_STEPS = 2**63, 1_000_000
+"""Values and steps from which on a file is damaged: their nanoseconds, or as many samples, would have no room."""
 _TEXTS = ("id", "name", "time", "label", "commit", "accepted")
 """Fields of a run that are stored as they are."""
 

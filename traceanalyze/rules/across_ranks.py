@@ -198,14 +198,13 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
     so nothing what these would save, or only at most. What is left below the limit of its rule goes.
     """
     named = any(rule.id == _ABOUT_RANKS for rule, _ in wanted.rules)
-    waits, known = cluster.exposed_waits, cluster.waits
-    if not named or known is None:
+    waits = cluster.waits
+    if not named or waits is None:
         return list(outcomes)
-    unsure = not isinstance(waits, NotMeasured) and waits.bound and not waits.by_tasks
-    means = (known.sum(axis=1) // known.shape[1]).tolist()
+    unsure = waits.bound and not waits.by_tasks
     return [
         _cut(outcome, rank, wait, wanted, unsure=unsure)
-        for outcome, rank, wait in zip(outcomes, cluster.ranks, means, strict=True)
+        for outcome, rank, wait in zip(outcomes, cluster.ranks, waits.mean.tolist(), strict=True)
     ]
 
 
