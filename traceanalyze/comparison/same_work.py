@@ -1,6 +1,6 @@
 """Whether both sides do the same work: how often, of which sizes, how many bytes, in which precision."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -23,7 +23,6 @@ from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.collectives import SENDS, TYPES
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, Phase
 
 OTHER_WORK = (
@@ -155,19 +154,21 @@ class _Sides(NamedTuple):
         return sum(self.matched) >= MATCHED * sum(self.whole) and least >= _FAIR
 
 
-def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
-    """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have.
+def unmatched_work(
+    base: Side, candidate: Side, unmatched: Iterable[Mapping[str, Any]], options: CompareOptions
+) -> Iterator[Caveat]:
+    """Whether most of the time has no partner (rows of `unmatched`), not even within operators that both sides have.
 
     Where both recorded modules, and have others, each has to have partners for most of its time; and where hardly a
     class of those that hold others is common, names of operators, which any model calls, tell nothing.
     """
-    times: dict[str, list[Any]] = {}
-    for row in unmatched.records() if unmatched is not None else ():
-        times.setdefault(row.section.removeprefix("section_"), []).append(row)
+    times: dict[str, list[tuple[int, int]]] = {}
+    for row in unmatched:
+        times.setdefault(row["section"], []).append((row["of_ns"] - row["unmatched_ns"], row["of_ns"]))
     found = {
-        key: _Sides((old.of_ns - old.unmatched_ns, new.of_ns - new.unmatched_ns), (old.of_ns, new.of_ns))
+        key.removeprefix("section_"): _Sides((old[0], new[0]), (old[1], new[1]))
         for key, (old, new) in times.items()
-        if old.of_ns and new.of_ns and key != "collectives"
+        if old[1] and new[1]
     }
     modules = found.pop("modules", None)
     if not found or ("operators" not in found and base.info.vendor != candidate.info.vendor):
