@@ -26,13 +26,17 @@ PAIRS = {
         "kineto/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
     ),
 }
+OTHER_MODELS = (
+    f"{RN}0/worker0.1623143089861.pt.trace.json.gz",
+    "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt",
+)
 
 
 @pytest.fixture
 def compared(shared_traces):
     def report(name, *, swapped=False, **choices):
-        base, candidate = (shared_traces / path for path in PAIRS[name])
-        if not (base.is_file() and candidate.is_file()):
+        base, candidate = (shared_traces / path for path in PAIRS.get(name, OTHER_MODELS))
+        if not (base.exists() and candidate.exists()):
             pytest.skip(f"the pair {name} is not here")
         return traceanalyze.compare(*((candidate, base) if swapped else (base, candidate)), **choices)
 
@@ -81,6 +85,13 @@ def test_the_data_loader_is_the_top_finding(compared):
     )
     first = report.tables["causes"].to_pandas(words=False).iloc[0]
     assert (first["contribution"], first["diff_ns"]) == ("DataLoader", 57_550_000)
+
+
+def test_resnet_on_a_gpu_and_alexnet_on_an_npu_are_not_the_same_work(compared):
+    """53 convolutions a step and 5, of three and one linear layers; no names of modules in the one."""
+    report = compared("other models")
+    assert report.verdict.startswith("Not the same work: what takes 80 % of the time runs 828 times a step in the base")
+    assert report.tables["causes"].why_not
 
 
 def test_parts_are_those_of_the_definitions(compared):

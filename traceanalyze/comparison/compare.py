@@ -36,7 +36,7 @@ def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = 
     contexts, per = (base.context, candidate.context), PerStep.of(base.info, candidate.info)
     work = {section: how(*contexts, chosen) for section, how in _BY_NAME.items()}
     tables = {table.key: table for table in _tables(base, candidate, whole, work, chosen)}
-    said = (*unmatched_work(base, candidate, _alone(work, per), chosen), *caveats(base, candidate))
+    said = (*unmatched_work(base, candidate, _alone(work, per), chosen), *caveats(base, candidate, chosen))
     if not chosen.rank_anyway and any(each.key in OTHER_WORK for each in said):
         tables["causes"] = replace(tables["causes"], totals=None).missing("other_work")
     return Comparison(base.info, candidate.info, whole, tables, said)
