@@ -198,6 +198,44 @@ def test_m20_compressed_files_and_folders_of_several_gpu_ranks(compared, tmp_pat
     assert other["verdict"][0]["text"].startswith("The candidate is 10 µs (10 %) slower per step")
 
 
+OF_RANK = "--base-rank", "--comparison-rank"
+
+
+@pytest.mark.parametrize("swapped", [False, True], ids=["", "swapped"])
+@pytest.mark.parametrize(
+    ("base", "candidate", "asked", "expected"),
+    [
+        # One rank is slow on both sides, or on one of them: it is the one that changed.
+        ({0: 100, 1: 130}, {0: 100, 1: 103}, {}, [(1, "decides", None), (1, "decides", None)]),
+        ({0: 100, 1: 101}, {0: 140, 1: 101}, {}, [(0, "same", None), (0, "decides", None)]),
+        # The slowest moved.
+        ({0: 100, 1: 110}, {0: 140, 1: 110}, {}, [(0, "same", 1), (0, "decides", None)]),
+        ({0: 100, 1: 140, 2: 90}, {0: 110, 1: 100, 2: 90}, {}, [(1, "decides", None), (1, "same", 0)]),
+        # Only one rank is on both sides, none is, or one was asked for.
+        ({0: 100}, {0: 100, 1: 150}, {}, [(0, "only", None), (0, "same", 1)]),
+        ({2: 100, 3: 90}, {0: 100, 1: 150}, {}, [(2, "decides", None), (1, "decides", None)]),
+        ({0: 100, 1: 90}, {0: 100, 1: 90}, {"base": 1}, [(1, "asked", None), (1, "same", 0)]),
+        ({0: 100, 1: 90}, {0: 100, 1: 90}, {"base": 0, "candidate": 1}, [(0, "asked", None), (1, "asked", None)]),
+    ],
+)
+def test_one_rank_is_compared_with_itself(compared, tmp_path, base, candidate, asked, expected, swapped):
+    """Lengths of its steps by rank, µs; what is said of each side: the rank, why it, and which works longest."""
+    sides = {"base": base, "candidate": candidate}
+    for name, lengths in sides.items():
+        (tmp_path / name).mkdir()
+        for rank, length in lengths.items():
+            trace = training_loop(slow=length - 100, where=range(3))
+            trace.header["distributedInfo"] = {"rank": rank, "world_size": 4, "backend": "nccl"}
+            trace.write(tmp_path / name / f"rank{rank}.pt.trace.json")
+    named = [*sides][:: -1 if swapped else 1]
+    ranks = [(option, asked.get(name)) for option, name in zip(OF_RANK, named, strict=True)]
+    more = [str(each) for chosen in ranks if chosen[1] is not None for each in chosen]
+    found = compared(*(tmp_path / name for name in named), *more)
+    rows = found["tables"]["compare_sides"]["rows"]
+    told = [(row["rank"], row["rank_choice"].removeprefix("rank_"), row["slowest_rank"]) for row in rows]
+    assert told == expected[:: -1 if swapped else 1]
+
+
 def test_m20_an_npu_timeline_inside_an_object_is_an_npu_profile(compared, npu, tmp_path):
     listed = write_ascend(tmp_path / "listed", npu)
     wrapped = tmp_path / "wrapped" / listed.name

@@ -51,7 +51,7 @@ def test_the_cause_that_only_one_side_has_comes_first_and_is_in_the_verdict(tmp_
 def test_the_job_is_compared_by_the_rank_that_the_others_wait_for(tmp_path):
     late = workload(Fault("straggler", 2), ranks=4)
     found = traceanalyze.compare(files(tmp_path / "base", workload(ranks=4)), files(tmp_path / "late", late))
-    assert found.comparison.candidate.rank == 3
+    assert (found.comparison.base.rank, found.comparison.candidate.rank) == (3, 3)
     rows = {row.rank: row for row in found.tables["rank_compare"].records()}
     assert list(rows) == ["0", "1", "2", "3"]
     waits = {rank: row.candidate_wait_ns - row.base_wait_ns for rank, row in rows.items()}

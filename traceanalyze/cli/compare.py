@@ -163,7 +163,12 @@ def compare(
         ),
     ] = None,
     base_rank: Annotated[
-        int | None, options.both("--base-rank", "Rank of the base. Default: the slowest.", metavar="N")
+        int | None,
+        options.both(
+            "--base-rank",
+            "Rank of the base. Default: the same on both sides, of the slowest the one that changed more.",
+            metavar="N",
+        ),
     ] = None,
     comparison_rank: Annotated[
         int | None, options.both("--comparison-rank", "Rank of the candidate.", metavar="N")

@@ -27,7 +27,7 @@ class SideInfo:
     ranks: int
     """Ranks in the run."""
     rank_choice: str
-    """only, asked, decides (its step takes longest) or same (the rank of the other side)."""
+    """only, asked, decides (it works longest) or same (as on the other side)."""
     steps: tuple[str, ...]
     """Labels of the steps that count."""
     step_choice: str
@@ -55,6 +55,8 @@ class SideInfo:
     """
     waited: int | None = None
     """Time of communication that is waiting for other ranks, by the recordings of all of them; None without these."""
+    slowest: int | None = None
+    """The rank that works longest, where the other side's is compared and is another one."""
 
     @property
     def count(self) -> int:

@@ -2,10 +2,10 @@
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from traceanalyze.pipeline.recordings import (
 )
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
+from traceanalyze.ranks.results import EVEN, leading
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.changed import Beside
 from traceanalyze.report.contents.compare import build_compare
@@ -47,6 +48,9 @@ from traceanalyze.report.model import CompareReport
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 MEDIAN = "median"
 
@@ -60,7 +64,7 @@ class SideChoices(NamedTuple):
     steps: Chosen | None = None
     """Numbers as of `analyze`, or `median`; None: all complete steps."""
     rank: int | None = None
-    """None: the rank whose step takes longest."""
+    """None: the same on both sides, see `_wanted`."""
 
     def option(self, what: str) -> str:
         """Name of an option for this side on the command line."""
@@ -168,7 +172,8 @@ def compare(
         candidate: The profile under test.
         base_step: Steps of the base: `5`, `0,3-5`, `2:` or `median`; by default all complete steps, their mean.
         comparison_step: The same of the candidate.
-        base_rank: Rank of the base; by default the one whose step takes longest.
+        base_rank: Rank of the base; by default the same on both sides, of those that work longest the one that changed
+            more.
         comparison_rank: The same of the candidate.
         sections: Any of profiling, operator, memory, communication, api, kernel; all by default.
         details: Match single calls too.
@@ -218,7 +223,9 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
         options = replace(options, op_name_map=name_map(choices.op_name_map))
     analyses = [each.options(choices.common) for each in both]
     rules = choices.common.rules()
-    base, candidate = (_load(each, wanted, rules, progress) for each, wanted in zip(both, analyses, strict=True))
+    read = [_read(each, wanted, rules, progress) for each, wanted in zip(both, analyses, strict=True)]
+    chosen = zip(read, _wanted(read), analyses, strict=True)
+    base, candidate = (_load(one, wanted, analysis, rules) for one, wanted, analysis in chosen)
     notes = [*(("base", note) for note in base.notes), *(("candidate", note) for note in candidate.notes)]
     comparison = compare_sides(base.side, candidate.side, options)
     return build_compare(
@@ -281,27 +288,96 @@ class _Loaded(NamedTuple):
     beside: Beside
 
 
-def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProgress | None) -> _Loaded:
+class _Read(NamedTuple):
+    """A side that was read; which rank is compared the other one tells, too."""
+
+    run: Run
+    notes: tuple[str, ...]
+    """Remarks on its input."""
+    ranks: _Ranks
+    beside: SideBySide
+    """Without its ranks."""
+    asked: int | None
+    """Position of the rank asked for."""
+    lead: int
+    """Of the one that works longest: the others wait for it."""
+    times: Mapping[int, int]
+    """By rank how long it works by itself, ns, else its step; of recordings that are whole, if any is."""
+
+
+def _read(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProgress | None) -> _Read:
     ranks, (path, name) = _Ranks(options, rules), _named_run(chosen.path)
     inputs = gather([path], ranks.use, progress=progress)
     run = _only(group_runs(inputs.traces, inputs.lost), chosen, path, name)
     found = [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed]
-    beside = side_by_side(found, rules)
-    wanted = _wanted(chosen, run, beside)
-    (trace, ranks.kept), file = (ranks.kept, None), run.traces[wanted].origin.path
+    beside, numbers, notes = side_by_side(found, rules), [one.origin.rank for one in run.traces], run.notes
+    asked = _asked(chosen, run.name, numbers)
+    if not found:
+        times = {rank: 0 for rank in numbers if rank is not None}
+        return _Read(run, (*inputs.notes, *notes), ranks, beside, asked, 0, times)
+    # Imported here: many profiles have one rank.
+    from traceanalyze.report.contents.ranks import whole_recordings
+
+    steps, whole = list(map(_mean, found)), whole_recordings([one.analysis for one in found])
+    own = beside.by_rank(beside.cluster.own_time) if beside.cluster is not None else [None] * len(found)
+    rows = [row for row in zip(numbers, steps, own, whole, strict=True) if row[3] or not any(whole)]
+    told = all(alone is not None for _, _, alone, _ in rows)
+    times = {rank: alone if told and alone is not None else step for rank, step, alone, _ in rows if rank is not None}
+    lead = leading(steps, own, whole)
+    ranks.analysed.clear()
+    return _Read(run, (*inputs.notes, *notes), ranks, beside._replace(ranks=()), asked, lead, times)
+
+
+class _Wanted(NamedTuple):
+    """The rank of a side that is compared."""
+
+    at: int
+    choice: str
+    """See `SideInfo.rank_choice`."""
+    slowest: int | None = None
+    """The rank that works longest, if it is another one."""
+
+
+def _wanted(read: Sequence[_Read]) -> Iterator[_Wanted]:
+    """Of each side the rank that was asked for, else the same on both, so that one rank's work is compared.
+
+    Of those that work longest on either side it is the one whose own time differs more: that is what changed. Where
+    none of these is on both sides, it is on each the one that works longest.
+    """
+    ranks = [[trace.origin.rank for trace in one.run.traces] for one in read]
+    places = [one.lead if one.asked is None else one.asked for one in read]
+    free = [one for one in read if one.asked is None]
+    named = [own[at] for own, at, one in zip(ranks, places, read, strict=True) if len(free) != 1 or one not in free]
+    common = [rank for rank in named if rank is not None and all(rank in one.times for one in free)]
+    if free and common:
+        base, candidate = (one.times for one in read)
+        rank = max(common, key=lambda rank: abs(candidate.get(rank, 0) - base.get(rank, 0)))
+        places = [own.index(rank) for own in ranks]
+    for one, own, at in zip(read, ranks, places, strict=True):
+        lead, time = own[one.lead], one.times.get(own[at] or 0, 0)
+        slower = lead is not None and one.times[lead] > EVEN * time
+        if one.asked is not None or len(own) == 1 or at == one.lead:
+            yield _Wanted(at, "asked" if one.asked is not None else "only" if len(own) == 1 else "decides")
+        else:
+            yield _Wanted(at, "same", lead if slower else None)
+
+
+def _load(read: _Read, wanted: _Wanted, options: Options, rules: Plan) -> _Loaded:
+    ranks, beside, found = read.ranks, read.beside, read.run.traces[wanted.at]
+    (trace, ranks.kept), file = (ranks.kept, None), found.origin.path
     if trace is None or trace.origin.path != file:
         # Which rank is compared only all of them tell, and one is in memory at a time.
         (trace,) = gather([file], lambda one: one, progress=None).traces
-    choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
-    trace = replace(trace, origin=run.traces[wanted].origin)
-    one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
+    trace = replace(trace, origin=found.origin)
+    one = side(trace, options, ranks=len(read.run.traces), rank_choice=wanted.choice)
     del trace
-    one = one._replace(info=replace(one.info, waited=_waited(beside, wanted, one.info.steps)))
+    waited = _waited(beside.cluster, wanted.at, one.info.steps)
+    one = one._replace(info=replace(one.info, waited=waited, slowest=wanted.slowest))
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
     if not foreign(rules):
         one = one._replace(context=for_rules(without_ids(one.context)))
-    outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
+    outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted.at], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
@@ -309,7 +385,7 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     known = Beside(outcome, beside.cluster, _named(one.context, outcome), of_ranks)
     one = one._replace(context=one.context.connected(_BY_NOW, IDS | OF_TABLES | _OF_RULES))
     give_back()
-    return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
+    return _Loaded(one, (*read.notes, *own, *lost), known)
 
 
 def _named_run(path: str) -> tuple[str, str]:
@@ -332,15 +408,12 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
     )
 
 
-def _waited(beside: SideBySide, rank: int, steps: Sequence[str]) -> int | None:
+def _waited(cluster: "Cluster | None", rank: int, steps: Sequence[str]) -> int | None:
     """How long a rank waits for the others in its communication, ns over some steps; None where not all ranks tell."""
-    cluster = beside.cluster
-    if cluster is None or cluster.waits is None or cluster.waits.bound:
+    if cluster is None or cluster.waits is None or cluster.waits.bound or rank not in cluster.places:
         return None
-    of_rank, known = beside.by_rank(cluster.waits.by_step)[rank], list(cluster.steps)
-    if of_rank is None or not set(steps) <= set(known):
-        return None
-    return int(of_rank[[known.index(step) for step in steps]].sum())
+    of_rank, known = cluster.waits.by_step[cluster.places.index(rank)], list(cluster.steps)
+    return int(of_rank[[known.index(step) for step in steps]].sum()) if set(steps) <= set(known) else None
 
 
 def _named(context: Context, outcome: Outcome) -> int:
@@ -365,22 +438,13 @@ def _outcome(context: Context, rules: Plan) -> Outcome:
     return side_by_side([one], rules).outcomes[0]
 
 
-def _wanted(chosen: SideChoices, run: Run, beside: SideBySide) -> int:
-    """Position of the rank asked for, else of the one that works longest: the others wait for it."""
-    if chosen.rank is not None:
-        known = [trace.origin.rank for trace in run.traces]
-        if chosen.rank in known:
-            return known.index(chosen.rank)
-        option = Phrase("{option} {rank}", chosen.option("rank"), chosen.rank)
-        if not any(rank is not None for rank in known):
-            raise UsageError("{option}: the profile of {run} does not tell any rank", option, run.name)
-        raise no_such_number(option, Phrase("rank"), str(chosen.rank), [rank for rank in known if rank is not None])
-    if not beside.ranks:
-        return 0
-    # Imported here: many profiles have one rank.
-    from traceanalyze.ranks.results import leading
-    from traceanalyze.report.contents.ranks import whole_recordings
-
-    analyses, times = [one.analysis for one in beside.ranks], list(map(_mean, beside.ranks))
-    own = beside.by_rank(beside.cluster.own_time) if beside.cluster is not None else [None] * len(times)
-    return leading(times, own, whole_recordings(analyses))
+def _asked(chosen: SideChoices, run: str, known: Sequence[int | None]) -> int | None:
+    """Position of the rank asked for, if one was."""
+    if chosen.rank is None:
+        return None
+    if chosen.rank in known:
+        return known.index(chosen.rank)
+    option = Phrase("{option} {rank}", chosen.option("rank"), chosen.rank)
+    if not any(rank is not None for rank in known):
+        raise UsageError("{option}: the profile of {run} does not tell any rank", option, run)
+    raise no_such_number(option, Phrase("rank"), str(chosen.rank), [rank for rank in known if rank is not None])

@@ -180,10 +180,6 @@ def comparable(analyses: Sequence[RankAnalysis]) -> list[bool]:
     return [one.trace.read.whole and bool(one.partitions) == device for one in analyses]
 
 
-EVEN = 1.02
-"""Ratio of two times of ranks up to which they count as equal."""
-
-
 def longest(step_times: Sequence[int]) -> int:
     """Position of the rank with the longest mean step; the first of equals."""
     return max(range(len(step_times)), key=step_times.__getitem__)

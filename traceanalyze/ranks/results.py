@@ -358,6 +358,10 @@ class Straggler(NamedTuple):
     """By how much, ns a step."""
 
 
+EVEN = 1.02
+"""Ratio of two times of ranks up to which they count as equal."""
+
+
 def leading(step_times: Sequence[int], own: Sequence[int | None], whole: Sequence[bool] = ()) -> int:
     """Position of the rank that works longest: by its `own` step, without waiting for others, else by its step.
 

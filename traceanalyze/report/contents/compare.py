@@ -50,6 +50,7 @@ _SAY = sentences(
     side_lost="{side}: {text}.",
     side_only="rank {rank}",
     side_rank="rank {rank} of {ranks}",
+    side_rank_same="rank {rank} of {ranks} as on the other side; rank {slowest} works longest",
     side_rank_decides="rank {rank}, the one of {ranks} that works longest",
     side_device="{device}",
     side_trace="{time}, no step marker",
@@ -96,6 +97,7 @@ _SIDES = declare(
     Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
     Column("ranks_in_run", Kind.COUNT, "how many ranks the run has", heading="ranks in the run"),
     Column("rank_choice", Kind.TERM, "why this rank was compared", heading="rank chosen as"),
+    Column("slowest_rank", Kind.COUNT, "the rank that works longest, by over 2 %, if another one"),
     Column("step_choice", Kind.TERM, "why these steps were compared", heading="steps chosen as"),
     Column("steps_compared", Kind.COUNT, "how many steps the means are taken over"),
     Column("step_labels", Kind.TEXT, "which steps they are", heading="steps"),
@@ -213,8 +215,10 @@ def _beside_causes(
 def _about_side(side: SideInfo) -> Iterator[Message]:
     """One side in pieces: rank, device, step time, steps."""
     if side.rank is not None:
-        key = "side_rank_decides" if side.rank_choice == "decides" else "side_rank" if side.ranks > 1 else "side_only"
-        yield Message(_SAY[key], (("rank", Kind.COUNT, side.rank), ("ranks", Kind.COUNT, side.ranks)))
+        known = side.rank_choice == "decides" or side.slowest is not None
+        key = f"side_rank_{side.rank_choice}" if known else "side_rank" if side.ranks > 1 else "side_only"
+        values = ("rank", side.rank), ("ranks", side.ranks), ("slowest", side.slowest)
+        yield Message(_SAY[key], tuple((name, Kind.COUNT, value) for name, value in values if value is not None))
     if side.device_name:
         yield Message(_SAY["side_device"], (("device", Kind.TEXT, side.device_name),))
     time = ("time", Kind.DURATION, mean_step(side))
@@ -246,6 +250,7 @@ def _cells(key: str, side: SideInfo) -> dict[str, Value]:
         "rank": side.rank,
         "ranks_in_run": side.ranks,
         "rank_choice": f"rank_{side.rank_choice}",
+        "slowest_rank": side.slowest,
         "step_choice": f"steps_{side.step_choice}",
         "steps_compared": side.count,
         "step_labels": ", ".join(labels[:_STEPS_NAMED]) + more,

@@ -10,9 +10,9 @@ from traceanalyze.analyses.steps.window import median, step_labels, window_of
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, longest
+from traceanalyze.ranks.compare import cluster_tables, comparable, longest
 from traceanalyze.ranks.overview import WHYS
-from traceanalyze.ranks.results import Cluster, leading, spans
+from traceanalyze.ranks.results import EVEN, Cluster, leading, spans
 from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences, waits_for_absent
 from traceanalyze.rules.finding import Outcome
 
