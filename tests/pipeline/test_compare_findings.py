@@ -204,12 +204,22 @@ HIDDEN = Finding(cost=14 * MS, draws="comm_exposed", rule="COM101", severity=Sev
         ((15, 1), False, "finding_gone", True),
         ((15, 10), False, "finding_base", False),
         ((15, 98), False, "finding_base", False),
-        ((150, 151), False, "finding_gone", False),
+        ((150, 151), False, "finding_base", False),
+        ((150, 144), False, "finding_base", False),
+        ((150, 142), False, "finding_gone", True),
         ((15, 98), True, "finding_gone", True),
     ],
-    ids=["all of it", "a third of it", "it grew", "a small part of it", "the time of other ranks"],
+    ids=[
+        "all of it",
+        "a third of it",
+        "it grew",
+        "a small part that stayed",
+        "less than half of it",
+        "more",
+        "of other ranks",
+    ],
 )
-def test_a_finding_of_one_side_is_gone_only_with_the_time_it_was_most_of(communication, of_ranks, how, told):
+def test_a_finding_of_one_side_is_gone_only_with_half_of_its_time(communication, of_ranks, how, told):
     old, new = (each * MS for each in communication)
     rules = frozenset({HIDDEN.rule} if of_ranks else ())
     sides = Beside(Outcome((HIDDEN,)), of_ranks=rules), Beside()
@@ -222,6 +232,25 @@ def test_a_finding_of_one_side_is_gone_only_with_the_time_it_was_most_of(communi
     # The same the other way round.
     (row,) = changed_table(changed(*sides[::-1], {"communication": (new, old)})).records()
     assert row.change == {"finding_gone": "finding_new", "finding_base": "finding_candidate"}[how]
+
+
+@pytest.mark.parametrize(
+    ("draws", "change"),
+    [
+        ("idle.untraced", "finding_gone"),
+        ("idle.data_loading", "finding_base"),
+        ("idle.dispatch", "finding_base"),
+        ("idle", "finding_base"),
+        ("idle.sync", "finding_base"),
+        ("host", "finding_gone"),
+    ],
+)
+def test_idle_time_is_held_against_its_own_cause(draws, change):
+    """10 ms of pauses gave way to 9 of launches; waiting for data stayed."""
+    parts = {"untraced": (12, 2), "dispatch_launch": (1, 10), "data_loading": (20, 20), "compute": (50, 50)}
+    one = Finding(cost=10 * MS, draws=draws, rule="HST113", severity=Severity.HIGH)
+    means = {key: (old * MS, new * MS) for key, (old, new) in parts.items()}
+    assert [each.how for each in changed(Beside(Outcome((one,))), Beside(), means)] == [change]
 
 
 def test_what_the_last_wait_of_a_recording_holds_up_is_no_zero():

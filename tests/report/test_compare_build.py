@@ -10,6 +10,7 @@ from traceanalyze.comparison.reasons import effects
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
+from traceanalyze.report.contents.changed import Beside
 from traceanalyze.report.format import Formatter
 
 WORDS = texts()
@@ -311,6 +312,21 @@ def test_no_share_is_told_where_more_is_unknown_than_differs():
     text = said(built(comparison()._replace(parts=parts)))
     assert "compute -80.00 ms, untraced +60.00 ms. +60.00 ms is time of unknown cause." in text
     assert "explained" not in text
+
+
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [
+        ((0, 0), "85 % of the difference is explained; +3.000 ms is time of unknown cause."),
+        ((0, 2), "95 % of the difference is explained; +1.000 ms is time of unknown cause."),
+        ((0, 5), "All of the difference is explained."),
+        ((5, 0), "85 % of the difference is explained; +3.000 ms is time of unknown cause."),
+    ],
+)
+def test_no_more_is_of_unknown_cause_than_has_changed(named, text):
+    """Of both sides findings name so many ms a step of what the trace does not show, which grew by 3 ms."""
+    beside = Beside(named=2 * named[0] * MS), Beside(named=4 * named[1] * MS)
+    assert said(build_compare(comparison(), version="0", beside=beside)).endswith(text)
 
 
 def test_a_step_that_is_the_only_part_is_not_summed():

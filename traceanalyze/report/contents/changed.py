@@ -1,6 +1,6 @@
 """What the rules find on both sides of a comparison (new, gone, or of another size), and their ranks side by side."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,8 +8,10 @@ from traceanalyze.comparison import columns
 from traceanalyze.comparison.pairs import how_changed, partners
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
+from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.contents.findings import RULE_ID
 from traceanalyze.report.contents.words import name_of
+from traceanalyze.rules.facts import CLASSES, HOST_CLASSES
 from traceanalyze.rules.finding import Finding, Outcome, Severity
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ class Changed(NamedTuple):
     of_ranks: bool = False
     """Whether its class of time is that of other ranks than the one compared."""
     remains: bool = False
-    """Most of its class of time, of which the side without it has as much: nothing is known to be new or gone."""
+    """The side without it has as much of its class of time: nothing is known to be new or gone."""
 
     @property
     def costs(self) -> tuple[int, int]:
@@ -139,12 +141,21 @@ def changed(
 
 
 def _remains(one: Changed, parts: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether a finding of one side is most of a class of time that the other has as well (no cause of idle time)."""
-    whole = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""))
-    if None not in one[:2] or whole is None or one.of_ranks:
+    """Whether a finding of one side is about a class of time that is not shorter by half of it on the other."""
+    whole = [parts[key] for key in _parts_of(one.either.draws) if key in parts]
+    if None not in one[:2] or not whole or one.of_ranks:
         return False
-    own, other = whole if one.candidate is None else whole[::-1]
-    return 2 * max(one.costs) > own and 2 * (own - other) < max(one.costs)
+    change = sum(new - old for old, new in whole)
+    return 2 * change * (1 if one.diff > 0 else -1) < abs(one.diff)
+
+
+def _parts_of(draws: str) -> Iterable[str]:
+    """Parts of the step that a class of savings is of."""
+    if draws in CLASSES:
+        return [cause.key for cause in CLASSES[draws]]
+    if draws.partition(".")[0] == "idle":
+        return [cause.key for cause in Cause]
+    return [HOST_CLASSES.get(draws) or _PARTS.get(draws.partition(".")[0], "")]
 
 
 def _told(one: Finding) -> bool:

@@ -355,9 +355,9 @@ def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]
     """How much of the difference is not mere time that neither the profiles show nor a finding names."""
     seen = sum(exact for key, exact in _exact(comparison.parts, per).items() if key not in UNEXPLAINED)
     unseen = per.change - seen
-    rest = unseen - per.exact(*named_idle)
-    # A finding of one side may be about more than what has changed.
-    rest = rest if rest * unseen >= 0 else 0
+    # A finding of one side may be about more than what has changed, or about what the other has unnamed.
+    low, high = sorted((0, unseen))
+    rest = min(max(unseen - per.exact(*named_idle), low), high)
     share = max(0.0, 1 - abs(rest) / abs(per.change))
     if share > ALL:
         return Message(_SAY["compare_explained_all"])
