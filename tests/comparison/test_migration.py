@@ -430,7 +430,7 @@ def _sent_again(workload: Workload, _: float) -> Workload:
         ("loop_optimizer", 2, "aten::_fused_adamw", {"to_fused", "to_split"}),
         ("host_slow", 8, "dispatch", {"check_host_op", "to_queue", "to_static"}),
         ("empty_cache", 2, "dispatch", {"check_dispatch_alloc", "to_in"}),
-        ("small_launches", 40, "dispatch", {"check_dispatch", "to_queue", "to_static"}),
+        ("slow_launches", 40, "dispatch", {"check_dispatch_longer", "to_queue", "to_static"}),
         ("item_sync", 4, "untraced", {"check_sync", "to_in"}),
         ("gc_pause", 8, "untraced", {"check_untraced", "to_before"}),
         ("pageable_copy", 0.2, "memory_ops", {"check_memory_ops"}),
@@ -447,7 +447,7 @@ def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
 ) -> None:
     kinds = {name: kind.apply for name, kind in FAULTS.items()} | MORE
     kinds |= {"seldom_sent": _seldom_sent, "sent_again": _sent_again, "sent_near": _sent_again}
-    kinds["small_launches"] = lambda made, by: replace(
+    kinds["slow_launches"] = lambda made, by: replace(
         made, host=replace(made.host, launch=round(by * made.host.launch))
     )
     narrow = replace(_PROGRAM.model, hidden=256, vocabulary=1024)

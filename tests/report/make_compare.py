@@ -130,6 +130,7 @@ def side(path, *, steps=2, step_time, **changes):
         left_out=0,
         device_time=120 * MS,
         linked_time=117 * MS,
+        work_number=0,
         resolution_ns=1000,
         level=None,
     )

@@ -8,7 +8,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, overall, swapped
+from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
 from traceanalyze.comparison.results import Part
 
 
@@ -121,17 +121,24 @@ def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("numbers", "part", "says"),
+    ("number", "compute", "part", "says"),
     [
-        ((61, 122), "dispatch_latency", "no more work is launched"),
-        ((61, 244), "dispatch_latency", "look for more and smaller kernels"),
-        ((61, 244), "dispatch_alloc", "look at memory that is taken from the device"),
+        # As many of as long work, or hardly more of it: each takes longer.
+        (120, 120, "dispatch_latency", "each call, or its way to the device, takes longer"),
+        (132, 132, "dispatch_latency", "each call, or its way to the device, takes longer"),
+        # Twice as many, or as many of shorter work.
+        (240, 120, "dispatch_latency", "look for more and smaller kernels"),
+        (120, 40, "dispatch_latency", "look for more and smaller kernels"),
+        (240, 120, "dispatch_alloc", "look at memory that is taken from the device"),
     ],
 )
-def test_fewer_launches_are_advised_where_there_are_more(numbers, part, says):
-    """In 2 steps of the base and 4 of the candidate."""
+def test_fewer_launches_are_advised_where_there_are_more(number, compute, part, says):
+    """In 2 steps of the base 60 pieces of 1 ms, without dispatch; in 4 of the candidate with 40 ms of it."""
     cause = contribution(part, "operator", "aten::addmm", 0, 8 * MS)
-    work = [overall("compute", 0, 10 * MS, 10 * MS, numbers)]
-    parts = (Part("dispatch_launch", 0, 32 * MS), Part(part, 0, 8 * MS))
-    (line,) = told(comparison()._replace(parts=parts, contributions=(cause,), overall=work))
+    parts = Part("compute", 60 * MS, compute * MS), Part("dispatch_launch", 0, 32 * MS), Part(part, 0, 8 * MS)
+    found = comparison()._replace(parts=parts, contributions=(cause,), overall=())
+    sides = {
+        name: replace(getattr(found, name), work_number=each) for name, each in (("base", 60), ("candidate", number))
+    }
+    (line,) = (each for each in told(found._replace(**sides)) if each.startswith("dispatch"))
     assert line.startswith(f"dispatch +10.00 ms (largest: aten::addmm +2.000 ms): {says}")

@@ -1,7 +1,7 @@
 """What the step time of each side is made of: exclusive parts that sum to it exactly."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.canonical_ops import accountable
 from traceanalyze.comparison.collectives import Names, event_groups
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.results import Part, Time
+from traceanalyze.comparison.results import Part, SideInfo, Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model.classifier import kind_of_op
 from traceanalyze.model.columns import Rows
@@ -117,19 +117,40 @@ def _without_device(base: Side, candidate: Side) -> tuple[Part, ...]:
     return (Part(STEP, base.info.step_time, candidate.info.step_time),)
 
 
-def to_check(found: Iterable[Part], key: str, per: PerStep) -> str:
-    """What to check about a part of the headline: of dispatch what most of its change is, if no launching."""
-    if key == CALLS:
-        return "dispatch"
+def to_check(base: SideInfo, candidate: SideInfo, found: Sequence[Part], key: str) -> str:
+    """What to check about a longer part of the headline: of dispatch what most of its change is."""
+    per = PerStep.of(base, candidate)
+    of = [part for part in found if key in {part.key, _GROUPS.get(part.key)}]
     changes = {
         part.key: per.exact(part.base, part.candidate)
-        for part in found
+        for part in of
         if isinstance(part.base, int) and isinstance(part.candidate, int)
     }
-    of = [each for each in changes if _GROUPS.get(each, each) == key]
-    most = max(of, key=changes.__getitem__, default=key)
-    large = 2 * changes.get(most, 0) > sum(changes[each] for each in of)
-    return most if large and most in {Cause.HOST_OP.key, Cause.DISPATCH_ALLOC.key} else key
+    most = max(changes, key=changes.__getitem__, default=key)
+    most = most if 2 * changes.get(most, 0) > sum(changes.values()) else key
+    if most == Cause.DISPATCH_ALLOC.key:
+        return most
+    if key not in {"dispatch", CALLS}:
+        return key
+    more = _more_to_launch(base, candidate, found)
+    return (
+        "dispatch" if more else most if most == Cause.HOST_OP.key else "dispatch" if more is None else "dispatch_longer"
+    )
+
+
+def _more_to_launch(base: SideInfo, candidate: SideInfo, found: Sequence[Part]) -> bool | None:
+    """Whether more pieces of work, or smaller ones, explain longer dispatch rather than more time for each, if known.
+
+    What a piece takes, from one to the next, is its own time and that of its dispatch.
+    """
+    of = [part for part in found if part.key in {"compute", "memory_ops"} or _GROUPS.get(part.key) == "dispatch"]
+    times = zip(*((part.base, part.candidate) for part in of), strict=True)
+    sums = [sum(time for time in each if isinstance(time, int)) for each in times]
+    old, new = (side.work_number / max(side.count, 1) for side in (base, candidate))
+    if not (old and new and sums):
+        return None
+    pace, other = sums[0] / base.work_number, sums[1] / candidate.work_number
+    return (new - old) * pace >= new * (other - pace)
 
 
 def headline_keys(found: Iterable[Part]) -> dict[str, str]:

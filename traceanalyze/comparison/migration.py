@@ -213,7 +213,7 @@ def migration_table(
         candidate.context.trace.environment or {},
         on_host(old, new),
         _between(candidate.context),
-        {part.key: to_check(every, part.key, per) for part in parts},
+        {part.key: to_check(base.info, candidate.info, every, part.key) for part in parts},
         frozenset(canonical(row.op, options) for row in sync_points(candidate.context).records() if row.op),
         dynamic_share(new, np.flatnonzero(new.computes)),
     )
@@ -383,7 +383,7 @@ def _others(
                 after_wait = longest[0].message == "to_in" and longest[0].op in about.waits
                 told = (_checked("sync"),) if after_wait and part.key == "untraced" else cells["to_do"]
                 cells |= {"to_do": (*where, *told), "frame": longest[0].frame}
-            if cells["to_do"] and check in {"dispatch", "host_op"}:
+            if cells["to_do"] and check in {"dispatch", "dispatch_longer", "host_op"}:
                 cells["to_do"] += tuple(_queue(about.environment))
                 if isinstance(about.dynamic, float) and about.dynamic > _MOST:
                     cells["to_do"] += (said(_SAY["to_static"], share=(Kind.SHARE, about.dynamic)),)

@@ -41,6 +41,8 @@ class SideInfo:
     """Sum of durations of all device events inside the steps, on all devices."""
     linked_time: int
     """Of it, with a launch record or a known operator."""
+    work_number: int
+    """Pieces of work inside the steps that compute, copy or fill, on the device compared."""
     resolution_ns: int
     level: str | None
     """Ascend profiler level."""

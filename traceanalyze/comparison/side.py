@@ -139,6 +139,7 @@ def _step_choice(context: Context, options: Options) -> str:
 def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> SideInfo:
     trace, steps, work = context.trace, context.steps, context.once(device_work)
     known = (context.link[work.event] >= 0) | (context.event_op[work.event] >= 0)
+    own = context.device.device[work.event] == (context.devices[0] if context.devices else -1)
     return SideInfo(
         path=trace.origin.path,
         vendor=vendor(context),
@@ -153,6 +154,7 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
         left_out=len(context.all_steps) - len(steps),
         device_time=int(work.time.sum()),
         linked_time=int(work.time[known].sum()),
+        work_number=int((own & (context.device.klass[work.event] != DeviceClass.COMM)).sum()),
         resolution_ns=trace.resolution_ns,
         level=trace.origin.level or None,
         kernel_span=_kernel_span(context),

@@ -97,8 +97,8 @@ TERMS = {
         "look for more and smaller kernels: fuse them, capture them as a graph, or raise the batch size"
     ),
     "check_dispatch_longer": (
-        "no more work is launched, the calls, or their way to the device, take longer: look at load, clock rate and "
-        "binding of the CPU and at the driver; see that both sides were recorded with the same options"
+        "each call, or its way to the device, takes longer: look at load, clock rate and binding of the CPU and at the "
+        "driver; see that both sides were recorded with the same options"
     ),
     "check_dispatch_alloc": (
         "look at memory that is taken from the device again and again: empty_cache() in the loop, sizes that vary "

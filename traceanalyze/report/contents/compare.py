@@ -430,28 +430,18 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         values: list[tuple[str, Kind, Value]] = [
             ("part", Kind.TERM, key),
             ("diff", Kind.CHANGE, per.mean(changes[key])),
-            ("check", Kind.TERM, f"check_{_check(comparison, key, top, per)}"),
+            ("check", Kind.TERM, f"check_{_check(comparison, key, top)}"),
         ]
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
         yield Message(*_advised(top, values))
 
 
-MORE_WORK = 1.05
-"""Own: work on the device, of the base's, from which on there is more of it to launch."""
-
-
-def _check(comparison: Comparison, key: str, top: Any, per: PerStep) -> str:
-    """What to check about a part with its largest cause: fewer launches help only where there are more of them."""
-    check = to_check(comparison.parts, key, per)
-    if check != "dispatch":
-        return check
-    if top is not None and top.part == Cause.DISPATCH_ALLOC.key:
-        return str(top.part)
-    overall = comparison.tables.get("overall_metrics")
-    work = [row for row in overall.records() if row.index in BUSY_PARTS] if overall else []
-    base, candidate = (sum(getattr(row, f"{side}_number") or 0 for row in work) for side in ("base", "candidate"))
-    return "dispatch_longer" if 0 < candidate <= MORE_WORK * base else check
+def _check(comparison: Comparison, key: str, top: Any) -> str:
+    """What to check about a part with its largest cause."""
+    check = to_check(comparison.base, comparison.candidate, comparison.parts, key)
+    of_memory = check.startswith("dispatch") and top is not None and top.part == Cause.DISPATCH_ALLOC.key
+    return str(top.part) if of_memory else check
 
 
 def _advised(top: Any, values: list[tuple[str, Kind, Value]]) -> tuple[str, tuple[tuple[str, Kind, Value], ...]]:
