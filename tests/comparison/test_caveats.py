@@ -38,9 +38,21 @@ def test_every_caveat_has_a_sentence_for_its_values():
     keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
     assert len(keys) > 15
     keys |= {f"side{why}_left_out" for why in ("", "_start", "_cycle")}
-    keys |= {*same_work.OTHER_WORK, *caveats_module.SAID_FIRST}
+    keys |= {*same_work.OTHER_WORK, *caveats_module.SAID_FIRST, *caveats_module.OF_NUMBERS}
     keys |= {f"side_{what}" for what in ("truncated", "salvaged", "unknown", "impossible")}
     assert keys | {"levels_differ", "levels_differ_in_calls"} == set(caveats_module.CAVEATS)
+
+
+def test_what_touches_numbers_is_told_first():
+    """Another clock, another device, and only one side's operators: in this order whatever finds it first."""
+    one, other = training(), training(ops=False)
+    for b, name in ((one, "A100"), (other, "H100")):
+        b.header["deviceProperties"] = [{"id": 0, "name": name}]
+    keys = [each.key for each in caveats(side_from(one), side_from(other))]
+    touching = [key in caveats_module.OF_NUMBERS for key in keys]
+    assert touching == sorted(touching, reverse=True)
+    assert 0 < sum(touching) < len(touching)
+    assert "devices_differ" in keys
 
 
 def steps_of(count, *, marks=True, again=1):

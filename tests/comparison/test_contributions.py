@@ -314,6 +314,9 @@ def test_work_that_moves_from_one_name_to_another_is_one_row():
         ("aten::b → aten::d", -15_000, 2, 1),
         ("aten::c", 4_000, 1, 1),
     ]
+    # Where the largest is less than half of its end, others are counted.
+    more = causes(side_of_work(a=16, b=17, e=7), side_of_work(d=30))
+    assert [row.contribution for row in more if row.part == "compute"] == ["aten::b + 2 → aten::d"]
     # What takes less than half of it back is a cause of its own.
     few = [row for row in causes(side_of_work(a=5, b=40, c=10), side_of_work(c=14, d=20)) if row.part == "compute"]
     assert [row.contribution for row in few] == ["aten::b", "aten::d", "aten::a", "aten::c"]

@@ -9,6 +9,7 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
+from traceanalyze.comparison.calls import tensors
 from traceanalyze.comparison.results import Part
 
 
@@ -102,22 +103,40 @@ def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_pat
     few, many = written("few", 10, 100, 64), written("many", 40, 200, 128, "hgemm")
     (line,) = (each for each in traceanalyze.compare(few, many, rank_anyway=True).advice if each.startswith("compute"))
     assert line == (
-        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 a step, the longest: [64, 8] [8, 64] BFloat16, "
-        "sgemm; candidate 40 a step, the longest: [128, 8] [8, 128] BFloat16, hgemm."
+        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 a step, the longest: 64×8, 8×64 bf16, sgemm; "
+        "candidate 40 a step, the longest: 128×8, 8×128 bf16, hgemm."
     )
     slower = written("slower", 10, 200, 64)
     (line,) = (each for each in traceanalyze.compare(few, slower).advice if each.startswith("compute"))
     assert line.startswith(
         "compute +1.000 ms (largest: aten::mm +1.000 ms): 10 a step as in the base, each longer on average, the "
-        "longest: [64, 8] [8, 64] BFloat16"
+        "longest: 64×8, 8×64 bf16"
     )
     assert "a lower clock" in line
     more = written("more", 30, 100, 64)
     (line,) = (each for each in traceanalyze.compare(few, more, rank_anyway=True).advice if each.startswith("compute"))
     assert line == (
         "compute +2.000 ms (largest: aten::mm +2.000 ms): 30 instead of 10 a step, the longest on both sides: "
-        "[64, 8] [8, 64] BFloat16, sgemm."
+        "64×8, 8×64 bf16, sgemm."
     )
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dtypes", "says"),
+    [
+        ("[[3072, 8192], [8192, 1536]]", '["c10::BFloat16", "c10::BFloat16"]', "3072×8192, 8192×1536 bf16"),
+        ("3072,8192;8192,1536", "BF16;BF16", "3072×8192, 8192×1536 bf16"),
+        ("8192;32,3;;", "FLOAT;FLOAT;;", "8192, 32×3 fp32"),
+        ("[[8192], [32, 3], [], []]", '["float", "float", "Scalar", "Int"]', "8192, 32×3 fp32"),
+        ("6,512;", "c10::Half;Scalar", "6×512 fp16"),
+        ("[[6, 512], [6]]", '["c10::Half", "long int"]', "6×512, 6 fp16, int64"),
+        ("6,512;6", "FLOAT16;INT64", "6×512, 6 fp16, int64"),
+        ("[[[4, 2], [3]], []]", '["TensorList", "Scalar"]', "4×2, 3"),
+        (None, None, ""),
+    ],
+)
+def test_tensors_are_written_in_one_way_whoever_recorded_them(shapes, dtypes, says):
+    assert tensors(shapes, dtypes) == says
 
 
 @pytest.mark.parametrize(

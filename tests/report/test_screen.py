@@ -17,10 +17,11 @@ from tests.declared import said
 from tests.pinned import workloads
 from tests.real import FILES
 from tests.report.make import LONG_KERNEL, analysis, host_only, whole_trace
-from tests.report.make_compare import build_compare, comparison
+from tests.report.make_compare import MS, build_compare, comparison, contribution
 from tests.simulate.judge import _trace
 from tests.simulate.simulate import simulate
 from tests.simulate.writers.layouts import TODAY
+from traceanalyze.comparison.results import Caveat
 from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Detail, Level
@@ -376,6 +377,17 @@ def test_what_matters_keeps_its_advice_once_and_the_first_its_sentence():
 def test_advice_is_whole_where_there_is_room():
     advice = "Do this, and then do that. " * 8 + "The end."
     assert "The end." in " ".join(screens(report_of(finding(advice=[advice]))).split())
+
+
+def test_of_a_comparison_a_warning_that_touches_numbers_is_told_however_little_room_there_is():
+    names = (("base", "NVIDIA A100"), ("candidate", "Tesla V100"))
+    others = [Caveat("devices_differ", names), Caveat("ranks_differ", (("base", 3), ("candidate", 1)))] * 3
+    touching = Caveat("coverage_differs", (("base_share", 0.97), ("candidate_share", 0.92)))
+    causes = [contribution("compute", "operator", f"aten::op{at}", at * MS, 0) for at in range(1, 40)]
+    whole = comparison()._replace(caveats=(*others, touching), contributions=tuple(causes))
+    text = screens(build_compare(whole, version="0"))
+    assert "! The operator is known for 97 % of compute time in the base, 92 %" in text
+    assert counted(text, "more warning") >= 1
 
 
 def test_warnings_are_told_whole_before_lesser_findings_are():

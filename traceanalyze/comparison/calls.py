@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.operators import counted_events
+from traceanalyze.analyses.kernels.op_work import dtype_name
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level, canonical_ops, top_level
 from traceanalyze.comparison.names import is_wrapper
 from traceanalyze.comparison.side import CompareOptions
@@ -138,15 +139,19 @@ def compact(text: str) -> str:
     return re.sub(r",(?! )", ", ", re.sub(r"\s*\n\s*", "", text))
 
 
-_SIZED, _TYPE = regex(r"\[\d[\d, ]*\]"), regex(r'"(?:c10::)?([^"]*)"|([^",;\[\] ]+)')
-_NO_TENSOR = {"Scalar", "ScalarList", "GenericList"}
+_SIZED, _TYPE = regex(r"\[(\d[\d, ]*)\]"), regex(r'[^"\[\],; ][^",;\]]*')
+_INTEGERS = {"long int": "int64", "long": "int64", "int": "int32", "unsigned char": "uint8"}
 
 
 def tensors(shapes: str | None, dtypes: str | None) -> str:
-    """Shapes and types of tensors as the profile lists them, without numbers and other arguments."""
-    types = dict.fromkeys(quoted or plain for quoted, plain in _TYPE.findall(dtypes or ""))
-    sized = _SIZED.findall(shapes or "") or [(shapes or "").strip("[], ")]
-    return " ".join(filter(None, (*sized, ", ".join(name for name in types if name and name not in _NO_TENSOR))))
+    """Shapes and types of tensors, `64×8, 8×64 bf16` whichever way the profile lists them; no numbers beside them."""
+    listed = _SIZED.findall(shapes or "") if "[" in (shapes or "") else (shapes or "").split(";")
+    sized = ["×".join(size.strip() for size in each.split(",")) for each in listed if each.strip()]
+    # What is no tensor has a capital letter: Scalar, Int, GenericList; types of Ascend's kernels have only such.
+    named = [each for each in _TYPE.findall(dtypes or "") if ":" in each or each[0].islower() or each.isupper()]
+    short = (each.removeprefix("c10::").lower() for each in named)
+    types = dict.fromkeys(_INTEGERS.get(each) or dtype_name(each) for each in short)
+    return " ".join(filter(None, (", ".join(sized), ", ".join(types))))
 
 
 def described(context: Context, field: str, row: Rows) -> list[str | None]:

@@ -123,6 +123,12 @@ CAVEATS = sentences(
     side_cycle_left_out="Left out in the {side}: {steps} step(s), so that long and short ones are whole cycles.",
 )
 
+OF_NUMBERS = frozenset(
+    {"side_truncated", "side_salvaged", "side_unknown", "side_impossible", "whole_trace_on_one", "whole_traces"}
+    | {"device_steps_on_one", "steps_differ", "idle_as_one", "outside_calls_as_one", "levels_differ_in_calls"}
+    | {"coverage_differs", "clocks_differ", "options_differ"}
+)
+"""Caveats without whose reason a number that is shown would be another one: they come first, and have room."""
 COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory")
@@ -131,9 +137,10 @@ _IDLE_CAVEATS = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
 
 
 def caveats(base: Side, candidate: Side, options: CompareOptions | None = None) -> tuple[Caveat, ...]:
-    """Everything that is to be said before the sides are compared, what touches most first."""
+    """Everything that is to be said before the sides are compared, what touches numbers first."""
     checks = precision, _device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options, _damage
-    others = (caveat for check in checks for caveat in check(base, candidate))
+    found = (caveat for check in checks for caveat in check(base, candidate))
+    others = sorted(found, key=lambda caveat: caveat.key not in OF_NUMBERS)
     return *work(base, candidate, options or CompareOptions()), *others
 
 

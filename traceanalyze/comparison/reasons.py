@@ -38,7 +38,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
-from traceanalyze.model.vocabulary import ARROW, BUSY_PARTS, DISPATCH_CALLS, Cause
+from traceanalyze.model.vocabulary import AND, ARROW, BUSY_PARTS, DISPATCH_CALLS, Cause
 
 
 @dataclass(frozen=True)
@@ -415,9 +415,13 @@ def _netted(found: tuple[Reasons, Reasons], per: PerStep) -> dict[Key, tuple[Rea
         sums = [sum(abs(changes[key]) for key in keys) for keys in (lost, gained)]
         if not all(sums) or min(sums) < MOVED * max(sums):
             continue
-        ends = [(what, name) for _, what, name in (lost[0], gained[0])]
-        name = ARROW.join(name for _, name in ends)
-        named = Word(name) if any(what in WORDS for what, _ in ends) else name
+        ends = [
+            (keys[0], len(keys) - 1, 2 * abs(changes[keys[0]]) < each)
+            for keys, each in zip((lost, gained), sums, strict=True)
+        ]
+        # One that is less than half of its end alone says little.
+        name = ARROW.join(key[2] + (f"{AND}{others}" if little else "") for key, others, little in ends)
+        named = Word(name) if any(key[1] in WORDS for key, _, _ in ends) else name
         pairs = [rows.pop(key) for key in (*lost, *gained)]
         rows[part, "moved", named] = _together([old for old, _ in pairs]), _together([new for _, new in pairs])
     return rows

@@ -1,11 +1,22 @@
 """The words every vendor's names are mapped to; the order of each enumeration is the order of reports."""
 
+import re
 from enum import IntEnum
 
 ARROW = " → "
 """Between two names of which one became the other."""
+AND = " + "
+"""Between such a name and how many others go with it."""
 SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur", "no_begin")
 """Why events could not be read."""
+
+
+_END = re.compile(r"(.*?)( \+ \d+)?", re.DOTALL)
+
+
+def both_ends(name: str) -> list[tuple[str, str]]:
+    """Names on both sides of an arrow, or the name, each with how many others go with it (` + 2`, mostly nothing)."""
+    return [(end[1], end[2] or "") for each in name.split(ARROW) if (end := _END.fullmatch(each))]
 
 
 class Detail(IntEnum):

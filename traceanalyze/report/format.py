@@ -27,7 +27,7 @@ from traceanalyze.model.table import (
     labels_of,
     sentences,
 )
-from traceanalyze.model.vocabulary import ARROW
+from traceanalyze.model.vocabulary import ARROW, both_ends
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
@@ -91,7 +91,7 @@ class Formatter(NamedTuple):
                 said = self.texts.terms.get(value.remark)
                 return said or units.quantity(value.number, value.unit, change=value.change)
             case Word():
-                return ARROW.join(self.texts.terms.get(each, each) for each in value.split(ARROW))
+                return ARROW.join(self.texts.terms.get(each, each) + others for each, others in both_ends(value))
         return self._of_kind(kind, value)
 
     def label(self, column: Column, value: Value) -> str | None:

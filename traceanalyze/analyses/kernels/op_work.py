@@ -309,9 +309,13 @@ def _dtype(shapes: Iterable[Shape | None], dtypes: Iterable[str], *, matrix_unit
     )
 
 
+def dtype_name(text: str) -> str:
+    """A type as the table of peaks names it, or as it stands where that has none."""
+    return "fp8" if "float8" in text.lower() else _DTYPES.get(text.lower(), text)
+
+
 def _named(first: str, *, matrix_units: bool) -> str:
-    lower = first.lower()
-    known = "fp8" if "float8" in lower else _DTYPES.get(lower, first)
+    known = dtype_name(first)
     return "tf32" if known == "fp32" and matrix_units else known
 
 

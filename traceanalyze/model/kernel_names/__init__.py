@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from traceanalyze.model.kernel_names.families import meaning
 from traceanalyze.model.kernel_names.words import Meaning, normal, pieces
-from traceanalyze.model.vocabulary import ARROW
+from traceanalyze.model.vocabulary import ARROW, both_ends
 
 LONGEST = 32
 """Characters of a label."""
@@ -74,10 +74,10 @@ def labels(names: Iterable[str], *, mixed: bool = False, backward: Collection[st
     however long, and one that became another has an arrow. Of those in `backward` the backward pass launches all calls.
     """
     names = set(names)
-    became = {name: name.split(ARROW) for name in names if mixed and ARROW in name}
+    became = {name: both_ends(name) for name in names if mixed and ARROW in name}
     if became:
-        known = labels(names.union(*became.values()) - became.keys(), mixed=True, backward=backward)
-        return {**known, **{name: ARROW.join(known[end] for end in pair) for name, pair in became.items()}}
+        known = labels(names.union(*map(dict, became.values())) - became.keys(), mixed=True, backward=backward)
+        return {**known, **{name: ARROW.join(known[end] + more for end, more in ends) for name, ends in became.items()}}
     groups: dict[str, list[_Named]] = {}
     found: dict[str, str] = {}
     for name in sorted(names):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
 
+from traceanalyze.comparison.caveats import OF_NUMBERS
 from traceanalyze.comparison.columns import PARTS_CANCEL
 from traceanalyze.errors import Apart
 from traceanalyze.locales import Texts
@@ -73,7 +74,7 @@ _OPEN = regex(r"(?<=\S) ?[(（][^()（）]*(…|\.\.\.)$")
 """What is cut within brackets."""
 _LINE = regex(r"(?P<folder>(?:.*[/\\])?)(?P<file>[^/\\]+\.py)(?:\((?P<at>\d+)\): ?|:(?P<line>\d+) ?)(?P<function>.*)")
 """A line of the program as traces and as memory snapshots have it."""
-_REMARK, _MISSING = 1, 2
+_TOUCHES, _REMARK, _MISSING = -1, 1, 2
 """Weights of what is not certain: warnings have none, or as much less as they are worse."""
 _CAPTURE = "CAP"
 """Rules about the recording itself, whose findings are among the checks."""
@@ -497,8 +498,11 @@ class Sections:
             heads = (self._line(self.say("trust")),) if items else ()
             # All of each warning, and two of what was not measured.
             fair = sum(len(each[-1]) for each in items[:sure]) + min(len(items) - sure, 2) + 2
-            least = max(min(sure, 4) + 2, 3)
-            yield Section("trust", heads, items, more, sure, kept=1, least=least, fair=min(max(fair, 5), _WARNED))
+            least, fair, kept = max(min(sure, 4) + 2, 3), min(max(fair, 5), _WARNED), 1
+            if self.report.sides and _TOUCHES in weights:
+                # One in any case; others after what made the difference.
+                kept = least = fair = 2
+            yield Section("trust", heads, items, more, sure, kept=kept, least=least, fair=fair)
 
     def _one_line(self, labels: list[str], text: str) -> str:
         """What is said, with less of what it is about where a line has no room for both."""
@@ -520,7 +524,7 @@ class Sections:
         doubts = [*(each for each in self.report.note_messages if each.key in _DOUBTS), *remarks.get("caveats", ())]
         # Beside each other they show that there are several.
         doubts = [one for one in doubts if self.alone or not any(isinstance(each, Apart) for _, _, each in one.values)]
-        yield from ((0, "", "", fill(each)) for each in doubts)
+        yield from ((_TOUCHES if each.key in OF_NUMBERS else 0, "", "", fill(each)) for each in doubts)
         gate = chain(*(said for key, said in remarks.items() if key.startswith("gate")))
         yield from ((_REMARK, "", "", fill(each)) for each in gate)
         yield from ((_MISSING, "", *each) for each in self.missing())
