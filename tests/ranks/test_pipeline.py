@@ -227,3 +227,13 @@ def test_the_workbook_colours_what_a_stage_does(tmp_path):
         texts_of = [book.read(name).decode() for name in book.namelist() if "worksheets/sheet" in name]
     rules = [re.findall(r'operator="equal"><formula>"([^"]+)"', text) for text in texts_of]
     assert {"forward", "backward", "bubble", "send", "receive"} <= {word for each in rules for word in each}
+
+
+def test_a_comparison_says_which_ranks_tell_what_a_stage_waits_for(tmp_path):
+    for name in ("base", "candidate"):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, "1f1b")
+    one, *_ = sorted((tmp_path / "base").iterdir())
+    found = traceanalyze.compare(one, tmp_path / "candidate").comparison
+    assert (found.base.rank, found.candidate.rank) == (0, 0)
+    assert (found.base.unrecorded, found.candidate.unrecorded) == (tuple(range(1, STAGES)), ())

@@ -122,6 +122,30 @@ def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_pat
 
 
 @pytest.mark.parametrize(
+    ("unrecorded", "ranks", "says"),
+    [
+        (
+            ((), (0, 2, 3)),
+            1,
+            "record the other ranks that it communicates with, too (0,2-3), as only they tell waiting",
+        ),
+        (((), ()), 4, "the table of the ranks tells which one the others wait for"),
+        ((None, None), 4, "record the other ranks that it communicates with, too, as only they tell waiting"),
+        (((), ()), 1, "record the other ranks that it communicates with, too, as only they tell waiting"),
+    ],
+)
+def test_of_communication_the_ranks_to_record_are_named(unrecorded, ranks, says):
+    parts = Part("compute", 60 * MS, 120 * MS), Part("communication", 10 * MS, 60 * MS)
+    found = comparison()._replace(parts=parts, contributions=(), overall=())
+    sides = {
+        name: replace(getattr(found, name), unrecorded=each, ranks=ranks)
+        for name, each in zip(("base", "candidate"), unrecorded, strict=True)
+    }
+    (line,) = told(found._replace(**sides))
+    assert line.startswith(f"communication +10.00 ms: {says}")
+
+
+@pytest.mark.parametrize(
     ("shapes", "dtypes", "says"),
     [
         ("[[3072, 8192], [8192, 1536]]", '["c10::BFloat16", "c10::BFloat16"]', "3072×8192, 8192×1536 bf16"),

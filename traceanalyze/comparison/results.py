@@ -57,6 +57,8 @@ class SideInfo:
     """
     waited: int | None = None
     """Time of communication that is waiting for other ranks, by the recordings of all of them; None without these."""
+    unrecorded: tuple[int, ...] | None = None
+    """Other members of the process groups of its collectives of which there is no recording; None if not known."""
     slowest: int | None = None
     """The rank that works longest, where the other side's is compared and is another one."""
 

@@ -2,28 +2,31 @@
 
 import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
+from traceanalyze.analyses.communication.collectives import description_rows, listed_ranks
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.idle.syncs import held_up
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_step, side
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import coverage, merge
 from traceanalyze.model.native import give_back
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.model.vocabulary import Cause, Detail
+from traceanalyze.model.vocabulary import Cause, Detail, DeviceClass
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.recordings import (
@@ -372,7 +375,8 @@ def _load(read: _Read, wanted: _Wanted, options: Options, rules: Plan) -> _Loade
     one = side(trace, options, ranks=len(read.run.traces), rank_choice=wanted.choice)
     del trace
     waited = _waited(beside.cluster, wanted.at, one.info.steps)
-    one = one._replace(info=replace(one.info, waited=waited, slowest=wanted.slowest))
+    unrecorded = _unrecorded(one.context, {each.origin.rank for each in read.run.traces})
+    one = one._replace(info=replace(one.info, waited=waited, slowest=wanted.slowest, unrecorded=unrecorded))
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
     if not foreign(rules):
@@ -414,6 +418,20 @@ def _waited(cluster: "Cluster | None", rank: int, steps: Sequence[str]) -> int |
         return None
     of_rank, known = cluster.waits.by_step[cluster.places.index(rank)], list(cluster.steps)
     return int(of_rank[[known.index(step) for step in steps]].sum()) if set(steps) <= set(known) else None
+
+
+def _unrecorded(context: Context, recorded: Set[int | None]) -> tuple[int, ...] | None:
+    """Members of the groups of its collectives that are not among the recordings; None where no member is known."""
+    event = context.once(device_work).event
+    rows = description_rows(context, event[context.device.klass[event] == DeviceClass.COMM])
+    codes = {
+        field: distinct(context.trace.events.numbers(field, rows, -1)).tolist() for field in ("group_ranks", "group")
+    }
+    text = context.trace.strings.text
+    members = {rank for code in codes["group_ranks"] if code >= 0 for rank in listed_ranks(text(code))}
+    # Where the ranks are not listed, a group has a name.
+    members |= {rank for code in codes["group"] if code >= 0 for rank in context.trace.groups.get(text(code), ())}
+    return tuple(sorted(members - recorded)) if members else None
 
 
 def _named(context: Context, outcome: Outcome) -> int:

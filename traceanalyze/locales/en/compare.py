@@ -80,8 +80,11 @@ TERMS = {
         "take longer point to a lower clock or to other work on the device"
     ),
     "check_communication": (
-        "tell waiting for a late rank from transfer, for which all ranks have to be recorded, then compare sizes and "
-        "numbers of the collectives"
+        "record the other ranks that it communicates with, too, as only they tell waiting from transfer, then compare "
+        "sizes and numbers of the collectives"
+    ),
+    "check_communication_ranks": (
+        "the table of the ranks tells which one the others wait for; then compare sizes and numbers of the collectives"
     ),
     "check_memory_ops": "look for copies that are new, larger, or from memory that is not pinned",
     "check_data_loading": (

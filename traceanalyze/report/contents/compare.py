@@ -15,6 +15,7 @@ from traceanalyze.comparison.same_work import OTHER_WORK
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, Word, declare, sentences
 from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
+from traceanalyze.ranks.results import spans
 from traceanalyze.report.contents.changed import Beside, Changed, changed, changed_table, in_verdict, ranks_table
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
@@ -60,6 +61,10 @@ _SAY = sentences(
     side_steps_complete="{time}, mean of {steps} complete steps (median {median})",
     side_steps_cycles="{time}, mean of {steps} complete steps, whole cycles of {cycle} (median {median})",
     compare_advice="{part} {diff}: {check}.",
+    compare_advice_record=(
+        "record the other ranks that it communicates with, too ({ranks}), as only they tell waiting from transfer, "
+        "then compare sizes and numbers of the collectives"
+    ),
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
     compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
     compare_advice_work=(
@@ -430,11 +435,22 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         values: list[tuple[str, Kind, Value]] = [
             ("part", Kind.TERM, key),
             ("diff", Kind.CHANGE, per.mean(changes[key])),
-            ("check", Kind.TERM, f"check_{_check(comparison, key, top)}"),
+            ("check", *_to_check(comparison, key, top)),
         ]
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
         yield Message(*_advised(top, values))
+
+
+def _to_check(comparison: Comparison, key: str, top: Any) -> tuple[Kind, Value]:
+    """The same; of communication which ranks tell whether it is waiting."""
+    sides = comparison.base, comparison.candidate
+    missing = sorted({rank for side in sides for rank in side.unrecorded or ()})
+    if key == "communication" and missing:
+        ranks = ("ranks", Kind.TEXT, spans(list(map(str, missing))))
+        return Kind.LIST, (Message(_SAY["compare_advice_record"], (ranks,)),)
+    known = key == "communication" and all(side.unrecorded == () and side.ranks > 1 for side in sides)
+    return Kind.TERM, f"check_{'communication_ranks' if known else _check(comparison, key, top)}"
 
 
 def _check(comparison: Comparison, key: str, top: Any) -> str:
