@@ -292,7 +292,7 @@ def test_help_tells_what_is_obsolete(run):
         "obsolete",
         "no checks of owner or size",
         "kernels by type are always compared",
-        "Default: the slowest",
+        "Default: the same on both sides",
     ):
         assert words in text
     assert "--debug" not in text
