@@ -41,11 +41,16 @@ _COLLECTIVE = regex(r"^(_?c10d(_functional)?::|record_param_comms$)")
     evidence={"typical": "typical length", "ratio": "times the usual"},
     confidence=Confidence.MEDIUM,
     needs="DLO",
+    advice=("lighter_operator",),
     advice_texts={
         "lighter_operator": (
-            "Do less on the host there: fill tensors on the device (device=…), compile or capture custom kernels that "
-            "Python launches, take Python out of custom functions."
-        )
+            "Do less on the host there: compile or capture custom kernels that Python launches, take Python out of "
+            "custom functions."
+        ),
+        "host_tensors": (
+            "It launches nothing: it computes on tensors of the host. Make or keep them on the device (device=…), or "
+            "let another thread do it while the device works."
+        ),
     },
     options={
         "ratio": (5.0, "own: times the median operator that launches work"),
@@ -70,8 +75,8 @@ def find(facts: Facts, options: Options) -> Findings:
         no saving, as what CGR106 tells. A collective that takes long on the host waits for other ranks, and is not told
         here.
     What to do
-        Do less there: fill tensors on the device, compile or capture custom kernels, take Python out of custom
-        functions.
+        Make and keep tensors on the device where the operator computes on the host; else compile or capture custom
+        kernels, take Python out of custom functions.
 
     References
         None.
@@ -107,7 +112,10 @@ def find(facts: Facts, options: Options) -> Findings:
         first = len(member) == 1 and int((counted & (name == name[longest])).sum()) > 1
         if _COLLECTIVE.match(about) and not first:
             continue
+        launching = np.concatenate((context.calls.start, nest.start[context.event_op[context.event_op >= 0]]))
+        launches = intervals.contains(intervals.merge(nest.start[member], nest.end[member]), launching).any()
         yield Finding(
+            advice=("lighter_operator" if launches else "host_tensors",),
             once=first,
             severity=Severity.INFO if first else None,
             change=None if first else Change(last_part(removed, excess)),
