@@ -59,7 +59,8 @@ def steps_of(count, *, marks=True, again=1):
 def test_work_that_is_done_more_often_is_not_the_same_work():
     """Two recordings without step markers, of 2 and of 6 steps: the same per step, three times as much in all."""
     (number,) = (each for each in caveats(steps_of(2, marks=False), steps_of(6, marks=False)) if "work" in each.key)
-    assert (number.key, dict(number.values)) == ("work_number", {"share": 1.0, "ratio": 3.0})
+    runs = {"share": 1.0, "base": 4, "candidate": 12, "ratio": 3.0}
+    assert (number.key, dict(number.values)) == ("work_number", runs)
     swapped = keyed(steps_of(6, marks=False), steps_of(2, marks=False))
     assert swapped["work_number"]["ratio"] == pytest.approx(1 / 3)
     # With markers both do the same in a step, and one operator more often is a cause, not other work.
@@ -67,15 +68,33 @@ def test_work_that_is_done_more_often_is_not_the_same_work():
     assert not any("work" in key for key in keyed(steps_of(2), steps_of(2, again=4)))
 
 
-def sized(*calls, graph=0):
+def test_other_models_are_told_by_how_often_they_call_what_both_call_whatever_it_is_named():
+    """Of 80 µs 30 are in 10 and 2 convolutions, 20 in 1 and 3 products; relu is called twice on both sides."""
+
+    def model(convolutions, products, relu, more=0):
+        calls = [(f"aten::{convolutions[0]}", 64, convolutions[2])] * convolutions[1]
+        calls += [("aten::mm", 32, products[1])] * products[0] + [("aten::relu", 16, relu[1])] * relu[0]
+        return sized(*calls, graph=more, kernel="ncclDevKernel_AllReduce_Sum_f32_RING")
+
+    base = model(("cudnn_convolution", 10, 2), (1, 5), (2, 10))
+    candidate = model(("convolution_overrideable", 2, 5), (3, 5), (2, 5), more=1000)
+    found = keyed(base, candidate)
+    assert found["work_number"] == {"share": 50 / 80, "base": 11, "candidate": 5, "ratio": 5 / 11}
+    assert keyed(candidate, base)["work_number"] == {"share": 50 / 80, "base": 5, "candidate": 11, "ratio": 11 / 5}
+    # In four parts of a quarter of the size each: the same work.
+    whole, parts = [("aten::mm", 64, 40), ("aten::relu", 64, 8)], [("aten::mm", 16, 10), ("aten::relu", 16, 2)] * 4
+    assert not any("work" in key for key in keyed(sized(*whole), sized(*parts)))
+
+
+def sized(*calls, graph=0, kernel="graph"):
     """A step of operators with one kernel each (name, elements, µs), and a kernel that no operator launched."""
     b = TraceBuilder()
-    b.step(0, 0, 2000)
+    b.step(0, 0, 5000)
     for place, (name, elements, time) in enumerate(calls):
         b.op(name, 100 * place, 50, **{"Input Dims": [[elements]]})
         b.launch(100 * place + 10, 5, 100 * place + 20, time, name=name[6:])
     if graph:
-        b.device(1500, graph)
+        b.device(3500, graph, name=kernel)
     return side_from(b)
 
 

@@ -242,7 +242,7 @@ def test_modules_without_a_partner_count_once_without_their_operators_and_what_i
         row("b", ALL_OPERATORS, 10, 60),
         row(OUTSIDE_MODULES, ALL_OPERATORS, 7, None),
     ]
-    (table,) = unmatched_table(None, None, modules, None, None, PER)
+    (table,) = unmatched_table({"modules": modules}, PER)
     assert table.rows == (
         ("section_modules", "side_base", 0.5, 15, 20, 0.75),
         ("section_modules", "side_candidate", 0.0, 0, 20, 0.0),

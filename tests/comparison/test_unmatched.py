@@ -17,7 +17,7 @@ def told(base, candidate, **options):
     return {
         (row.section, row.side): (row.count, row.time / 1000, row.of_time / 1000)
         for row in unmatched_rows(found)
-        if row.section in {"operators", "kernels"}
+        if row.section in {"operators", "calls", "kernels"}
     }
 
 
@@ -25,18 +25,15 @@ BASE = Program().step().op("aten::mm", 10).op("aten::add", 3).op("aten::add", 4)
 CANDIDATE = Program().step().op("aten::mm", 12).op("aten::add", 3).op("aten::mul", 6)
 
 
-def test_calls_without_a_partner_of_all_calls():
+def test_operators_are_told_by_name_and_calls_one_by_one():
     found = told(BASE, CANDIDATE)
-    assert found["operators", "base"] == (1, 4.0, 17.0)
-    assert found["operators", "candidate"] == (1, 6.0, 21.0)
-    assert found["kernels", "base"] == (1, 50.0, 67.0)
-    assert found["kernels", "candidate"] == (1, 6.0, 21.0)
-
-
-def test_without_details_operators_are_told_by_name():
-    found = told(BASE, CANDIDATE, details=False)
     assert found["operators", "base"] == (0, 0.0, 17.0)
     assert found["operators", "candidate"] == (1, 6.0, 21.0)
+    assert found["calls", "base"] == (1, 4.0, 17.0)
+    assert found["calls", "candidate"] == (1, 6.0, 21.0)
+    assert found["kernels", "base"] == (1, 50.0, 67.0)
+    assert found["kernels", "candidate"] == (1, 6.0, 21.0)
+    assert told(BASE, CANDIDATE, details=False) == {key: row for key, row in found.items() if key[0] != "calls"}
 
 
 def test_a_side_against_itself_leaves_nothing():
@@ -111,6 +108,34 @@ def test_models_of_which_hardly_a_module_is_common_are_others_whatever_their_ope
     assert told(model(*switch), model(*switch[:2], "Faster", "Linear")) == []
     assert told(model(*switch), model("OptimizedModule")) == []
     assert told(model("Net", "Linear"), model("Other", "Linear")) == []
+
+
+CHOICES = (
+    {},
+    {"details": False},
+    {"modules": False},
+    {"sections": frozenset()},
+    {"sections": frozenset({"profiling"}), "details": False},
+)
+
+
+@pytest.mark.parametrize(("name", "same"), [("x::a", True), ("x::b", False)])
+def test_whether_the_work_is_the_same_depends_on_no_choice_of_what_is_shown(name, same):
+    """All 50 µs, or 10 of 50, are of operators of names that both have; three of the base's calls have no partner."""
+
+    def program(module, *ops):
+        made = Program().step()
+        for op, length in (*ops, ("x::last", 10)):
+            made.op(op, length, kernel=f"{module}_{op}")
+        made.builder.python(f"nn.Module: {module}_0", 1, 98)
+        return side_from(made.builder)
+
+    base, candidate = program("Net", *4 * [("x::a", 10)]), program("Other", (name, 40))
+    found = [compare_sides(base, candidate, CompareOptions(**chosen)) for chosen in CHOICES]
+    assert [said(each) for each in found] == [[] if same else [(0.2, 0.2)]] * len(CHOICES)
+    assert {each.tables["causes"].absent is None for each in found} == {same}
+    alone = {row.side: row.count for row in unmatched_rows(found[0]) if row.section == "calls"}
+    assert alone == {"base": 3 if same else 4, "candidate": 0 if same else 1}
 
 
 @pytest.mark.parametrize("details", [True, False])

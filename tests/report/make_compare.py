@@ -102,7 +102,7 @@ class Made(NamedTuple):
         ):
             if pairs is not None:
                 yield section.fill(pairs, per)
-        yield from unmatched_table(None, None, None, None, self.kernels, per)
+        yield from unmatched_table({"kernels": self.kernels}, per)
 
     def made(self):
         """The comparison itself."""

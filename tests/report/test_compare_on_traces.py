@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -25,17 +26,53 @@ PAIRS = {
         "kineto/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
     ),
 }
+OTHER_MODELS = (
+    f"{RN}0/worker0.1623143089861.pt.trace.json.gz",
+    "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt",
+)
 
 
 @pytest.fixture
 def compared(shared_traces):
-    def report(name, *, swapped=False):
-        base, candidate = (shared_traces / path for path in PAIRS[name])
-        if not (base.is_file() and candidate.is_file()):
+    def report(name, *, swapped=False, **choices):
+        base, candidate = (shared_traces / path for path in PAIRS.get(name, OTHER_MODELS))
+        if not (base.exists() and candidate.exists()):
             pytest.skip(f"the pair {name} is not here")
-        return traceanalyze.compare(*((candidate, base) if swapped else (base, candidate)))
+        return traceanalyze.compare(*((candidate, base) if swapped else (base, candidate)), **choices)
 
     return report
+
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+SAMPLE_PAIRS = (
+    ("gpu_npu_pair/gpu", "gpu_npu_pair/npu"),
+    ("gpu_healthy", "npu_training"),
+    ("gpu_data_loading", "gpu_sync"),
+    ("gpu_two_ranks", "gpu_launch_bound"),
+    ("cpu_training", "gpu_healthy"),
+)
+
+
+@pytest.mark.parametrize("pair", [*PAIRS, *SAMPLE_PAIRS], ids=str)
+def test_no_number_depends_on_how_much_is_shown(compared, pair):
+    """The screen matches no single calls (`details`), the workbook does; sections leave out tables only."""
+
+    def report(**choices):
+        if isinstance(pair, str):
+            return compared(pair, **choices)
+        return traceanalyze.compare(*(SAMPLES / each for each in pair), **choices)
+
+    whole, less = report(), report(details=False)
+    assert (less.verdict, less.caveats, less.advice) == (whole.verdict, whole.caveats, whole.advice)
+    changed = {"compare_options", "unmatched"}
+    assert less.tables.keys() <= whole.tables.keys()
+    for key in less.tables.keys() - changed:
+        assert less.tables[key].known_rows == whole.tables[key].known_rows, key
+    if "unmatched" in whole.tables:
+        alone = [list(found.tables["unmatched"].records()) for found in (whole, less)]
+        assert [row for row in alone[0] if row.section != "section_calls"] == alone[1]
+    part = report(sections="memory", modules=False)
+    assert (part.verdict, part.caveats) == (whole.verdict, whole.caveats)
 
 
 def test_the_data_loader_is_the_top_finding(compared):
@@ -48,6 +85,13 @@ def test_the_data_loader_is_the_top_finding(compared):
     )
     first = report.tables["causes"].to_pandas(words=False).iloc[0]
     assert (first["contribution"], first["diff_ns"]) == ("DataLoader", 57_550_000)
+
+
+def test_resnet_on_a_gpu_and_alexnet_on_an_npu_are_not_the_same_work(compared):
+    """53 convolutions a step and 5, of three and one linear layers; no names of modules in the one."""
+    report = compared("other models")
+    assert report.verdict.startswith("Not the same work: what takes 80 % of the time runs 828 times a step in the base")
+    assert report.tables["causes"].why_not
 
 
 def test_parts_are_those_of_the_definitions(compared):

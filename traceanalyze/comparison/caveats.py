@@ -11,7 +11,7 @@ from traceanalyze.analyses.steps.window import settled
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.same_work import precision, work
-from traceanalyze.comparison.side import Side
+from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.table import sentences
 from traceanalyze.model.vocabulary import SKIPPED, DeviceClass, EventKind
 
@@ -42,7 +42,10 @@ CAVEATS = sentences(
         "Only the {side} runs forward operators again in the backward pass (activation checkpointing): {time_ns} a "
         "step."
     ),
-    work_number="Not the same work: the candidate does what takes {share} of the time {ratio} times as often.",
+    work_number=(
+        "Not the same work: what takes {share} of the time runs {base} times a step in the base, {candidate} times in "
+        "the candidate."
+    ),
     work_inputs=(
         "Not the same work: the candidate copies {ratio} times as much to the device, {candidate_bytes} a step instead "
         "of {base_bytes}."
@@ -127,16 +130,11 @@ _OPTIONS = ("with_stack", "record_shapes", "profile_memory")
 _IDLE_CAVEATS = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
 
 
-def caveats(base: Side, candidate: Side) -> tuple[Caveat, ...]:
+def caveats(base: Side, candidate: Side, options: CompareOptions | None = None) -> tuple[Caveat, ...]:
     """Everything that is to be said before the sides are compared, what touches most first."""
-    return tuple(
-        caveat
-        for check in (
-            *(work, precision, _device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options),
-            _damage,
-        )
-        for caveat in check(base, candidate)
-    )
+    checks = precision, _device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options, _damage
+    others = (caveat for check in checks for caveat in check(base, candidate))
+    return *work(base, candidate, options or CompareOptions()), *others
 
 
 def coverage(side: Side) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Two analysed sides to everything this version says about their difference."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from traceanalyze.analyses.context import Context
@@ -27,19 +27,28 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, de
 
 
 def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = None) -> Comparison:
-    """Compare two sides; sections that the options leave out have no tables and cost nothing.
+    """Compare two sides; sections that the options leave out have no tables.
 
-    What makes the difference is not ranked where the sides do not do the same work, unless the options say so.
+    What makes the difference is not ranked where the sides do not do the same work, unless the options say so. Whether
+    they do depends on no choice of sections or details.
     """
     whole, chosen = parts(base, candidate), options or CompareOptions()
-    tables = {table.key: table for table in _tables(base, candidate, whole, chosen)}
-    said = (*unmatched_work(base, candidate, tables.get("unmatched"), chosen), *caveats(base, candidate))
+    contexts, per = (base.context, candidate.context), PerStep.of(base.info, candidate.info)
+    work = {section: how(*contexts, chosen) for section, how in _BY_NAME.items()}
+    tables = {table.key: table for table in _tables(base, candidate, whole, work, chosen)}
+    said = (*unmatched_work(base, candidate, _alone(work, per), chosen), *caveats(base, candidate, chosen))
     if not chosen.rank_anyway and any(each.key in OTHER_WORK for each in said):
         tables["causes"] = replace(tables["causes"], totals=None).missing("other_work")
     return Comparison(base.info, candidate.info, whole, tables, said)
 
 
-def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: CompareOptions) -> Iterator[Table]:
+_BY_NAME = {"operators": operator_totals, "modules": module_pairs, "kernels": kernel_pairs}
+"""What tells whether both sides do the same work, by section of the work without a partner."""
+
+
+def _tables(
+    base: Side, candidate: Side, whole: tuple[Part, ...], work: Mapping[str, Pairs], options: CompareOptions
+) -> Iterator[Table]:
     sums = ((each.base, each.candidate) for each in headline(whole))
     known = ((old, new) for old, new in sums if isinstance(old, int) and isinstance(new, int))
     per, steps = PerStep.of(base.info, candidate.info).over(known), (base.info.step_time, candidate.info.step_time)
@@ -69,25 +78,24 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
         yield migration_table(base, candidate, whole, collectives, idle, options, per)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)
-    modules = compared("operator", module_pairs, wanted=options.modules)
-    if modules is not None:
-        yield from module_tables(modules, per)
-    operators = compared("operator", operator_totals)
-    if operators is not None:
-        yield operators_table(operators, per)
+    named = {f"{section}s": work[f"{section}s"] for section in ("operator", "kernel") if section in options.sections}
+    if "operators" in named:
+        if options.modules:
+            named["modules"] = work["modules"]
+            yield from module_tables(work["modules"], per)
+        yield operators_table(work["operators"], per)
     calls = compared("operator", operator_pairs, wanted=options.details)
-    kernels = compared("kernel", kernel_pairs)
     for section, pairs in (
         (CALLS, calls),
         (MEMORY, compared("memory", memory_pairs)),
         (MEMORY_CALLS, compared("memory", memory_call_pairs, wanted=options.details)),
         (APIS, compared("api", api_pairs)),
-        (KERNELS, kernels),
+        (KERNELS, named.get("kernels")),
         (KERNEL_TYPES, compared("kernel", kernel_type_pairs)),
     ):
         if pairs is not None:
             yield section.fill(pairs, per)
-    yield from unmatched_table(operators, calls, modules, collectives, kernels, per)
+    yield from unmatched_table(named | {"calls": calls, "collectives": collectives}, per)
 
 
 _NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
@@ -104,52 +112,48 @@ _UNMATCHED = declare(
 )
 
 
-def unmatched_table(
-    operators: Pairs | None,
-    operator_pairs: Pairs | None,
-    modules: Pairs | None,
-    collectives: Pairs | None,
-    kernels: Pairs | None,
-    per: PerStep,
-) -> Iterator[Table]:
-    """Number and device time without a partner, of all of the section on that side; of sections that were compared.
-
-    Operators are calls where calls were matched, else names; work of no operator is no part of it. Modules are those
-    with work of their own.
-    """
-    names = operators if operator_pairs is None or isinstance(operator_pairs, NotMeasured) else None
-    sections = (
-        ("operators", _of_operators(operator_pairs), "device_ns", ""),
-        ("operators", _of_operators(names), "device_ns", "calls"),
-        ("modules", _whole_modules(modules), "self_ns", ""),
-        ("collectives", collectives, "total_ns", "calls"),
-        ("kernels", kernels, "total_ns", "calls"),
-    )
-    rows = [
-        row
-        for section, pairs, amount, number in sections
-        if pairs is not None and not isinstance(pairs, NotMeasured) and not any(lacking(each, amount) for each in pairs)
-        for row in _alone(section, pairs, amount, number, per)
-    ]
-    if rows:
+def unmatched_table(sections: Mapping[str, Pairs | None], per: PerStep) -> Iterator[Table]:
+    """Number and device time without a partner, of all of the section on that side; of sections that were compared."""
+    if rows := _alone(sections, per):
         yield _UNMATCHED.fill_records(rows)
 
 
-def _of_operators(pairs: Pairs | None) -> Pairs | None:
-    if pairs is None or isinstance(pairs, NotMeasured):
-        return pairs
+def _alone(sections: Mapping[str, Pairs | None], per: PerStep) -> list[dict[str, Value]]:
+    """What one side has, and the other has none of, by section and side.
+
+    Operators, collectives and kernels are names with the number of their calls; work of no operator is no part of
+    these. Modules are those with work of their own.
+    """
+    found = (
+        ("operators", _of_operators, "device_ns", "calls"),
+        ("calls", _of_operators, "device_ns", ""),
+        ("modules", _whole_modules, "self_ns", ""),
+        ("collectives", None, "total_ns", "calls"),
+        ("kernels", None, "total_ns", "calls"),
+    )
+    rows: list[dict[str, Value]] = []
+    for section, of, amount, number in found:
+        pairs = sections.get(section)
+        if pairs is not None and not isinstance(pairs, NotMeasured):
+            pairs = of(pairs) if of else pairs
+            if not any(lacking(each, amount) for each in pairs):
+                rows += _of_section(section, pairs, amount, number, per)
+    return rows
+
+
+def _of_operators(pairs: Sequence[Pair]) -> Sequence[Pair]:
     names = [pair.shared.get("op") or (pair.base or pair.candidate or {}).get("op") for pair in pairs]
     return [pair for pair, name in zip(pairs, names, strict=True) if name not in _NO_OPERATOR]
 
 
-def _whole_modules(pairs: Pairs | None) -> Pairs | None:
-    if pairs is None or isinstance(pairs, NotMeasured):
-        return pairs
+def _whole_modules(pairs: Sequence[Pair]) -> Sequence[Pair]:
     return [pair for pair in pairs if pair.shared["op"] == ALL_OPERATORS and pair.shared["module"] != OUTSIDE_MODULES]
 
 
-def _alone(section: str, pairs: Sequence[Pair], amount: str, number: str, per: PerStep) -> Iterator[dict[str, Value]]:
-    """What one side has, and the other has none of; rows count once, or by a number of theirs."""
+def _of_section(
+    section: str, pairs: Sequence[Pair], amount: str, number: str, per: PerStep
+) -> Iterator[dict[str, Value]]:
+    """Rows count once, or by a number of theirs."""
     sides = [(pair.base, pair.candidate) for pair in pairs]
     numbers = [[0 if side is None else side[number] if number else 1 for side in pair] for pair in sides]
     for at, (name, steps) in enumerate((("base", per.base_steps), ("candidate", per.candidate_steps))):

@@ -1,6 +1,6 @@
 """Whether both sides do the same work: how often, of which sizes, how many bytes, in which precision."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.op_work import precisions
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.comparison.canonical_ops import op_phases
+from traceanalyze.comparison.canonical_ops import CanonicalOps, canonical_ops, fused_names, op_phases
 from traceanalyze.comparison.names import canonical
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.collectives import SENDS, TYPES
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, Phase
 
 OTHER_WORK = (
@@ -53,7 +53,7 @@ _PASS = 0.05
 """Share of a side's device time from which a pass that the other does without is told."""
 
 
-def work(base: Side, candidate: Side) -> Iterator[Caveat]:
+def work(base: Side, candidate: Side, options: CompareOptions) -> Iterator[Caveat]:
     """Whether both sides do the same work: how often, sizes of what both do as often, and bytes that are moved."""
     lost = [_lost(side.context) for side in (base, candidate)]
     if abs(lost[0] - lost[1]) >= _LOST:
@@ -61,14 +61,7 @@ def work(base: Side, candidate: Side) -> Iterator[Caveat]:
         yield Caveat("launches_lost", (("side", SIDES[at]), ("share", lost[at]), ("other_share", lost[1 - at])))
         return
     yield from _passes(base, candidate)
-    for key, sized in (("work_shapes", _tensors), ("work_grids", _launches)):
-        old, new = sized(base), sized(candidate)
-        if old and new:
-            steps = base.info.count, candidate.info.count
-            often = [*_of_another_number(old, new, *steps)]
-            whole = sum(int(each.context.once(device_work).time.sum()) for each in (base, candidate))
-            yield from often or _of_another_size(key, old, new, steps, whole)
-            break
+    yield from _numbers_and_sizes(base, candidate, options)
     if None not in (ranks := {base.info.rank, candidate.info.rank}) and len(ranks) > 1:
         kinds = np.concatenate([_communication(side)[1] for side in (base, candidate)])
         if SENDS & {TYPES[kind] for kind in np.unique(kinds).tolist()}:
@@ -155,19 +148,21 @@ class _Sides(NamedTuple):
         return sum(self.matched) >= MATCHED * sum(self.whole) and least >= _FAIR
 
 
-def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
-    """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have.
+def unmatched_work(
+    base: Side, candidate: Side, unmatched: Iterable[Mapping[str, Any]], options: CompareOptions
+) -> Iterator[Caveat]:
+    """Whether most of the time has no partner (rows of `unmatched`), not even within operators that both sides have.
 
     Where both recorded modules, and have others, each has to have partners for most of its time; and where hardly a
     class of those that hold others is common, names of operators, which any model calls, tell nothing.
     """
-    times: dict[str, list[Any]] = {}
-    for row in unmatched.records() if unmatched is not None else ():
-        times.setdefault(row.section.removeprefix("section_"), []).append(row)
+    times: dict[str, list[tuple[int, int]]] = {}
+    for row in unmatched:
+        times.setdefault(row["section"], []).append((row["of_ns"] - row["unmatched_ns"], row["of_ns"]))
     found = {
-        key: _Sides((old.of_ns - old.unmatched_ns, new.of_ns - new.unmatched_ns), (old.of_ns, new.of_ns))
+        key.removeprefix("section_"): _Sides((old[0], new[0]), (old[1], new[1]))
         for key, (old, new) in times.items()
-        if old.of_ns and new.of_ns and key != "collectives"
+        if old[1] and new[1]
     }
     modules = found.pop("modules", None)
     if not found or ("operators" not in found and base.info.vendor != candidate.info.vendor):
@@ -215,84 +210,129 @@ class _Sizes(NamedTuple):
 
     number: int
     size: int
+    """0 where it was not recorded."""
     time: int
 
 
-def _of_another_number(
-    old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
-) -> Iterator[Caveat]:
-    """Most names, and of the time, of which one side does more in more calls: layers, micro-batches, unmarked steps."""
-    both = [(old[name], new[name]) for name in old.keys() & new.keys()]
-    whole = sum(one.time for side in (old, new) for one in side.values())
-    for one, other in ((0, 1), (1, 0)):
-        per = (new_steps, steps)
-        more = [
-            pair
-            for pair in both
-            if pair[other].number * per[other] > _ALIKE * pair[one].number * per[one]
-            and pair[other].size * per[other] >= _ALIKE * pair[one].size * per[one]
-        ]
-        share = sum(base.time + new_one.time for base, new_one in more) / whole if whole else 0.0
-        if share > MATCHED and 2 * len(more) > len(both):
-            numbers = [sum(pair[at].number for pair in more) * per[at] for at in (0, 1)]
-            yield Caveat("work_number", (("share", share), ("ratio", numbers[1] / numbers[0])))
+_Names = dict[str, _Sizes]
 
 
-def _of_another_size(
-    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: tuple[int, int], whole: int
-) -> Iterator[Caveat]:
+def _numbers_and_sizes(base: Side, candidate: Side, options: CompareOptions) -> Iterator[Caveat]:
+    """How often both do what both do, and of which size: by tensors, else by launches.
+
+    Numbers are of what counts for one operator on both sides, sizes of what has one name.
+    """
+    contexts, steps = (base.context, candidate.context), (max(base.info.count, 1), max(candidate.info.count, 1))
+    fused = fused_names(*contexts, options)
+    shapes = all(_elements_of(context, context.op_nest.row).any() for context in contexts)
+    old, new = (_calls(context, canonical_ops(context, options, fused), shapes) for context in contexts)
+    kernels, key = [_launches(context) for context in contexts], "work_shapes" if shapes else "work_grids"
+    labels, names = ([old[0], new[0]], [old[1], new[1]]) if all((*old, *new)) else (kernels, kernels)
+    whole = sum(_computing(context) * count for context, count in zip(contexts, steps[::-1], strict=True))
+    number = [*_of_another_number(labels[0], labels[1], steps, whole)]
+    sized = names if shapes else kernels
+    yield from number or _of_another_size(key, sized[0], sized[1], steps, whole)
+
+
+def _of_another_number(old: _Names, new: _Names, steps: tuple[int, int], whole: int) -> Iterator[Caveat]:
+    """Most names, and of the time, of which one side does more in more calls: layers, micro-batches, unmarked steps.
+
+    More calls are more work unless their sizes, where both sides recorded them, say otherwise.
+    """
+    per, both = steps[::-1], [(old[name], new[name]) for name in old.keys() & new.keys()]
+
+    def more(pair: tuple[_Sizes, _Sizes], at: int) -> bool:
+        one, other = pair[at], pair[1 - at]
+        larger = one.size * per[at] >= _ALIKE * other.size * per[1 - at] or not (one.size and other.size)
+        return larger and one.number * per[at] > _ALIKE * other.number * per[1 - at]
+
+    found = [pair for pair in both if more(pair, 0) or more(pair, 1)]
+    time = sum(_of_both(*pair, steps) for pair in found)
+    if time > MATCHED * whole and 2 * len(found) > len(both):
+        numbers = [sum(pair[at].number for pair in found) / steps[at] for at in (0, 1)]
+        values = (("base", round(numbers[0])), ("candidate", round(numbers[1])), ("ratio", numbers[1] / numbers[0]))
+        yield Caveat("work_number", (("share", time / whole), *values))
+
+
+def _of_another_size(key: str, old: _Names, new: _Names, steps: tuple[int, int], whole: int) -> Iterator[Caveat]:
     """What both sides do equally often a step, if of another size on one of them.
 
-    That has to be most of the time of what both do, however often, and a fair part of the `whole` time of the devices:
-    of products another kernel is taken for another size.
+    That has to be most of the time of what both do, however often, and a fair part of the `whole` of both: of products
+    another kernel is taken for another size.
     """
     both = [(old[name], new[name]) for name in old.keys() & new.keys() if old[name].size and new[name].size]
-    common = sum(base.time + one.time for base, one in both)
+    common = sum(_of_both(*pair, steps) for pair in both)
     both = [(base, one) for base, one in both if base.number * steps[1] == one.number * steps[0]]
     ratios = [one.size * steps[0] / (base.size * steps[1]) for base, one in both]
-    times = [base.time + one.time for base, one in both]
+    times = [_of_both(*pair, steps) for pair in both]
     other = sum(time for time, ratio in zip(times, ratios, strict=True) if not 1 / _ALIKE <= ratio <= _ALIKE)
     if 2 * other > common and other >= _FAIR * whole:
         ratio = sum(one.size for _, one in both) * steps[0] / (sum(base.size for base, _ in both) * steps[1])
         yield Caveat(key, (("share", other / whole), ("ratio", ratio)))
 
 
-def _tensors(side: Side) -> dict[str, _Sizes]:
-    """Elements of the inputs of operators with device work, by name; nothing where shapes were not recorded."""
-    context, work = side.context, side.context.once(device_work)
-    if "shapes" not in context.trace.events.fields:
-        return {}
-    strings = context.trace.strings
-    rows = np.unique(work.op[work.op >= 0])
-    time = np.bincount(np.searchsorted(rows, work.op[work.op >= 0]), work.time[work.op >= 0], len(rows))
-    codes = context.trace.events.numbers("shapes", rows)
-    elements = np.zeros(len(rows), np.int64)
-    known = codes >= 0
-    elements[known] = strings.lookup(codes[known].astype(np.int32), _elements)
-    return _by_name(context, context.trace.events.name[rows], elements, time)
+def _of_both(base: _Sizes, candidate: _Sizes, steps: tuple[int, int]) -> int:
+    """Their times a step, times both numbers of steps."""
+    return base.time * steps[1] + candidate.time * steps[0]
 
 
-def _launches(side: Side) -> dict[str, _Sizes]:
-    """Threads of kernels, by name; nothing where launch configurations were not recorded."""
-    context, work = side.context, side.context.once(device_work)
-    row, strings = context.device.row[work.event], context.trace.strings
+def _calls(context: Context, ops: CanonicalOps, shapes: bool) -> tuple[_Names, _Names]:
+    """Calls whose work computes, by the name under which they are compared, and by their own.
+
+    Their size is that of their inputs, or of the launches of their kernels.
+    """
+    work = context.once(device_work)
+    place = context.event_op[work.event]
+    chosen = (place >= 0) & (context.device.klass[work.event] == DeviceClass.COMPUTE)
+    unit = ops.unit[ops.whole[place[chosen]]]
+    rows = group(unit)
+    call, time = unit[rows.first], rows.sum(work.time[chosen].astype(np.int64))
+    row = context.op_nest.row[call]
+    size = _elements_of(context, row) if shapes else rows.sum(_threads(context)[chosen])
+    labels, label = ops.named(call)
+    name = context.trace.events.name[row].astype(np.int64)
+    return _by_name(label, labels.__getitem__, size, time), _by_name(name, context.trace.strings.text, size, time)
+
+
+def _elements_of(context: Context, row: Rows) -> NDArray[np.int64]:
+    """Elements of the inputs of operators; 0 where shapes were not recorded."""
+    codes = context.trace.events.numbers("shapes", row)
+    elements = np.zeros(len(row), np.int64)
+    elements[codes >= 0] = context.trace.strings.lookup(codes[codes >= 0].astype(np.int32), _elements)
+    return elements
+
+
+def _launches(context: Context) -> _Names:
+    """Kernels that compute, by name."""
+    work = context.once(device_work)
+    chosen = context.device.klass[work.event] == DeviceClass.COMPUTE
+    name, time = (each[chosen].astype(np.int64) for each in (context.device.name[work.event], work.time))
+    return _by_name(name, context.trace.strings.text, _threads(context)[chosen], time)
+
+
+def _threads(context: Context) -> NDArray[np.int64]:
+    """Threads of each piece of work; 0 where launch configurations were not recorded."""
+    row = context.device.row[context.once(device_work).event]
     threads = np.ones(len(row), np.int64)
     for field in ("grid", "block"):
         codes = context.trace.events.numbers(field, row)
-        if not (codes >= 0).any():
-            return {}
         threads[codes < 0] = 0
-        threads[codes >= 0] *= strings.lookup(codes[codes >= 0].astype(np.int32), _elements)
-    return _by_name(context, context.device.name[work.event], threads, work.time)
+        threads[codes >= 0] *= context.trace.strings.lookup(codes[codes >= 0].astype(np.int32), _elements)
+    return threads
+
+
+def _computing(context: Context) -> int:
+    """Sum of the durations of what computes."""
+    work = context.once(device_work)
+    return int(work.time[context.device.klass[work.event] == DeviceClass.COMPUTE].sum())
 
 
 def _by_name(
-    context: Context, name: NDArray[np.int32], size: NDArray[np.int64], time: NDArray[np.int64]
-) -> dict[str, _Sizes]:
-    rows = group(name.astype(np.int64))
-    sums = rows.count().tolist(), rows.sum(size).tolist(), rows.sum(time.astype(np.int64)).tolist()
-    names = context.trace.strings.texts(name[rows.first])
-    return {text: _Sizes(*each) for text, *each in zip(names, *sums, strict=True)}
+    code: NDArray[np.int64], text: Callable[[int], str], size: NDArray[np.int64], time: NDArray[np.int64]
+) -> _Names:
+    rows = group(code)
+    sums = rows.count().tolist(), rows.sum(size).tolist(), rows.sum(time).tolist()
+    return {text(int(code[first])): _Sizes(*each) for first, *each in zip(rows.first.tolist(), *sums, strict=True)}
 
 
 def _elements(text: str) -> int:

@@ -14,6 +14,7 @@ TERMS = {
         "optimizer units_unknown group device_side DataLoader operator collective rest base candidate",
     ),
     **named("section_", "operators modules collectives kernels"),
+    "section_calls": "calls of operators",
     **named("side_", "base candidate"),
     "all_causes": "all",
     "free": "idle",
