@@ -12,7 +12,7 @@ import numpy as np
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import host_states
-from traceanalyze.analyses.idle.idle import clipped, idle_pieces
+from traceanalyze.analyses.idle.idle import step_pieces
 from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import PhaseRanges
@@ -350,7 +350,7 @@ def _named(context: Context, outcome: Outcome) -> int:
     """
     if not context.devices:
         return 0
-    pieces, _ = clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
+    pieces, _ = context.once(step_pieces)
     untraced = pieces.cause == Cause.UNTRACED
     told = [one.intervals for one in outcome.findings if one.intervals is not None and one.explains and not one.once]
     spans = np.concatenate((np.zeros((0, 2), np.int64), *told))

@@ -102,9 +102,8 @@ def recording(facts: Facts) -> Change:
         busy = intervals.merge(calls.start[called], calls.end[called])
         free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
         spent = np.zeros(len(free.start))
-        for rows, each in ((nest.row[nest.of(track)], RECORDING_NS), (frame, FRAME_NS)):
-            if len(rows):
-                begun = np.sort(events.ts[rows], kind="stable")  # They are mostly sorted.
+        for begun, each in ((nest.start[nest.of(track)], RECORDING_NS), (np.sort(events.ts[frame]), FRAME_NS)):
+            if len(begun):
                 spent += each * (intervals.passed(begun, free.end - 1) - intervals.passed(begun, free.start - 1))
         found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
     return Change(threads=found)

@@ -121,7 +121,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     backward, whole_back = found.inside(f"B({BACKWARD})B")
     between = np.concatenate((forward, backward))
-    recording = int(found.ops.inside(facts.clip(between)).sum()) * RECORDING_NS
+    recording = len(found.ops.inside(facts.clip(between))) * RECORDING_NS
     time = max(0, facts.length(between) - facts.mean(recording))
     yield Finding(
         saving=round(time * options.number("between")),
