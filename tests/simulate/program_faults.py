@@ -50,6 +50,13 @@ def _loaded_in_loop(workload: Workload, size: float) -> Workload:
     return replace(workload, loader=replace(workload.loader, cost=round(size * MS), workers=0))
 
 
+def _loaded_beside(workload: Workload, _: float) -> Workload:
+    """Workers make them, and take the host's cores: it is a fifth slower, as PyTorch's samples of ResNet-50 tell."""
+    host = workload.host
+    slower = {name: round(1.2 * getattr(host, name)) for name in ("op", "python", "launch", "copy", "other")}
+    return replace(workload, host=replace(host, **slower))
+
+
 def _dead_rank(workload: Workload, size: float) -> Workload:
     """The last rank's kernels take `size` times as long, and nobody has recorded it."""
     last = workload.ranks.count - 1
@@ -104,6 +111,7 @@ PROGRAM: dict[str, Apply] = {
     "churn": _script(churn=round),
     "blocking_metric": _script(metric=lambda size: round(size * 2**20), metric_waits=_true),
     "barrier": _script(barrier=_true),
+    "norm": _script(norm=_true),
     "metric": _script(metric=lambda size: round(size * 2**20)),
     "graph": _script(graph=lambda _: "before"),
     "graph_capture": _script(graph=lambda _: "within"),
@@ -114,6 +122,7 @@ PROGRAM: dict[str, Apply] = {
     "vocabulary": _model(vocabulary=round),
     "tokens": _model(sequence=round),
     "loaded_in_loop": _loaded_in_loop,
+    "loaded_beside": _loaded_beside,
     "dead_rank": _dead_rank,
     "slow_link": _slow_link,
     "late_buckets": _late_buckets,

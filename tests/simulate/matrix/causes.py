@@ -49,11 +49,11 @@ class Cause:
 
 CAUSES = (
     Cause("slow_loader", ("DAT101", "DAT104"), 9, 6, knob="loader"),
-    Cause("loaded_in_loop", ("DAT101",), 3, 2, knob="loader"),
+    Cause("loaded_in_loop", ("DAT101",), 3, 2, cure="loaded_beside", knob="loader"),
     Cause("new_workers", ("DAT102", "DAT101"), 40, 30, setting=(("steps", 11),), knob="loader"),
     Cause("pinning", ("DAT103",), 6, 2),
     Cause("item_sync", ("SYN101",), 12, 12),
-    Cause("norm_read", ("SYN106", "SYN101"), 900, 900),
+    Cause("norm_read", ("SYN106", "SYN101"), 900, 900, cure="norm"),
     Cause("device_sync", ("SYN103",), 3, 3),
     Cause("pageable_copy", ("SYN105", "SYN103"), 0.6, 0.6),
     Cause("small_copies", ("HST109",), 60, 40),
