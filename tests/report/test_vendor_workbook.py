@@ -17,6 +17,7 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
+from traceanalyze.pipeline import compare
 from traceanalyze.report.formats import renderer
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
@@ -331,3 +332,13 @@ def test_memory_that_a_side_did_not_record_is_a_sheet_without_rows(tmp_path: Pat
     assert (len(sheet), "Base Allocated Memory(MB)" in sheet) == (0, True)
     said = pd.read_excel(written, sheet_name="Differences", header=None).to_string()
     assert "MemoryCompareStatistic is empty" in said
+
+
+def test_each_side_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    gather = compare.gather
+    monkeypatch.setattr(
+        compare, "gather", lambda paths, *more, **how: read.extend(paths) or gather(paths, *more, **how)
+    )
+    _written(tmp_path, PAIR / "gpu", PAIR / "npu")
+    assert read == [str(PAIR / "gpu"), str(PAIR / "npu")]
