@@ -212,36 +212,45 @@ def compare(
 
 def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = None) -> CompareReport:
     """The comparison that the choices describe."""
+    return compare_reports(choices, progress=progress)[0]
+
+
+def compare_reports(
+    choices: CompareChoices, *, progress: ReadProgress | None = None, unmarked: bool = False
+) -> tuple[CompareReport, ...]:
+    """The comparison that the choices describe; then if wanted that of the same ranks as if no steps were marked."""
     options, both = choices.options, (choices.base, choices.candidate)
     # What cannot be understood is an error before anything is read.
     if choices.op_name_map:
         options = replace(options, op_name_map=name_map(choices.op_name_map))
-    analyses = [each.options(choices.common) for each in both]
+    marked = [choices.common, *((choices.common._replace(step_marker="(?!)"),) if unmarked else ())]
+    analyses = [[each.options(common) for common in marked] for each in both]
     rules = choices.common.rules()
     base, candidate = (_load(each, wanted, rules, progress) for each, wanted in zip(both, analyses, strict=True))
     notes = [*(("base", note) for note in base.notes), *(("candidate", note) for note in candidate.notes)]
-    comparison = compare_sides(base.side, candidate.side, options)
-    return build_compare(
-        comparison, version=__version__, notes=notes, options=choices.listed(), beside=(base.beside, candidate.beside)
+    given, beside = choices.listed(), (base.beside, candidate.beside)
+    return tuple(
+        build_compare(compare_sides(*sides, options), version=__version__, notes=notes, options=given, beside=beside)
+        for sides in zip(base.sides, candidate.sides, strict=True)
     )
 
 
 class _Ranks:
     """What the analysis says of each of several traces, and one of them: that with the longest step."""
 
-    def __init__(self, options: Options, rules: Plan) -> None:
+    def __init__(self, options: Sequence[Options], rules: Plan) -> None:
         self._options, self._rules = options, rules
         self._longest = 0
         self.kept: Trace | None = None
-        self.analysed: dict[str, AnalysedRank] = {}
-        """By path; empty where there is one trace."""
+        self.analysed: list[dict[str, AnalysedRank]] = [{} for _ in options]
+        """By path; empty where there is one trace. Rules look at the first."""
 
     def use(self, trace: Trace) -> Trace:
         """Look at a trace, and return what is needed to group it."""
         if self.kept is None:
             self.kept = trace
             return sampled(trace)
-        if not self.analysed:
+        if not self.analysed[0]:
             self._longest = self._analyse(self.kept)
         length = self._analyse(trace)
         if length > self._longest:
@@ -250,11 +259,14 @@ class _Ranks:
 
     def _analyse(self, trace: Trace) -> int:
         """Its mean step, ns."""
-        few = len(self.analysed) < MOST_TOGETHER
-        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL, together=few)
-        self.analysed[trace.origin.path] = without_bulk(one)
+        few, path = len(self.analysed[0]) < MOST_TOGETHER, trace.origin.path
+        one = analysed_rank(trace, self._options[0], self._rules, detail=Detail.NORMAL, together=few)
+        self.analysed[0][path] = without_bulk(one)
         if not few:
-            self.analysed = {path: each._replace(program=None) for path, each in self.analysed.items()}
+            self.analysed[0] = {path: each._replace(program=None) for path, each in self.analysed[0].items()}
+        for known, options in zip(self.analysed[1:], self._options[1:], strict=True):
+            other = analysed_rank(trace, options, Plan(()), detail=Detail.NORMAL, together=False)
+            known[path] = without_bulk(other)
         return _mean(one)
 
 
@@ -275,18 +287,21 @@ _OF_RULES = frozenset({"concrete", "blocks_per_sm"})
 
 
 class _Loaded(NamedTuple):
-    side: Side
+    sides: tuple[Side, ...]
+    """By each of the options."""
     notes: tuple[str, ...]
     """Remarks on its input."""
     beside: Beside
 
 
-def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProgress | None) -> _Loaded:
+def _load(chosen: SideChoices, options: Sequence[Options], rules: Plan, progress: ReadProgress | None) -> _Loaded:
     ranks, (path, name) = _Ranks(options, rules), _named_run(chosen.path)
     inputs = gather([path], ranks.use, progress=progress)
     run = _only(group_runs(inputs.traces, inputs.lost), chosen, path, name)
-    found = [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed]
-    beside = side_by_side(found, rules)
+    found = [[known[one.origin.path].with_trace(one) for one in run.traces if known] for known in ranks.analysed]
+    beside, *others = (
+        side_by_side(each, plan) for each, plan in zip(found, (rules, *(None,) * len(found)), strict=False)
+    )
     wanted = _wanted(chosen, run, beside)
     (trace, ranks.kept), file = (ranks.kept, None), run.traces[wanted].origin.path
     if trace is None or trace.origin.path != file:
@@ -294,22 +309,27 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
         (trace,) = gather([file], lambda one: one, progress=None).traces
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     trace = replace(trace, origin=run.traces[wanted].origin)
-    one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
+    sides = [side(trace, each, ranks=len(run.traces), rank_choice=choice) for each in options]
     del trace
-    one = one._replace(info=replace(one.info, waited=_waited(beside, wanted, one.info.steps)))
-    own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
-    lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
-    if not foreign(rules):
-        one = one._replace(context=for_rules(without_ids(one.context)))
-    outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
+    for at, (one, known) in enumerate(zip(sides, (beside, *others), strict=True)):
+        info = replace(one.info, waited=_waited(known, wanted, one.info.steps))
+        context = one.context if foreign(rules) else for_rules(without_ids(one.context))
+        sides[at] = one._replace(info=info, context=context)
+    context = sides[0].context
+    own = (note for note in context.trace.read.notes if isinstance(note, Lost | Unmatched))
+    lost = [_WORK_LOST] if context.doubt == "work_lost" else []
+    outcome, across = (beside.outcomes or [_outcome(context, rules)])[wanted], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     of_ranks = frozenset(each.rule for each in across.findings)
-    known = Beside(outcome, beside.cluster, _named(one.context, outcome), of_ranks)
-    one = one._replace(context=one.context.connected(_BY_NOW, IDS | OF_TABLES | _OF_RULES))
+    about = Beside(outcome, beside.cluster, _named(context, outcome), of_ranks)
+    del context
+    bulk = IDS | OF_TABLES | _OF_RULES
+    connected = tuple(one._replace(context=one.context.connected(_BY_NOW, bulk)) for one in sides)
+    del sides
     give_back()
-    return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
+    return _Loaded(connected, (*inputs.notes, *run.notes, *own, *lost), about)
 
 
 def _named_run(path: str) -> tuple[str, str]:
