@@ -17,7 +17,7 @@ from traceanalyze.analyses.steps.critical_waits import lanes
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Rows, distinct, short
+from traceanalyze.model.columns import Rows, distinct, occurs, short
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.native import give_back
 from traceanalyze.model.patterns import dataclass
@@ -342,17 +342,21 @@ def _owned(context: Context) -> Owned:
 
 
 def folded(known: Program) -> Program:
-    """The same with what follows from the rest as 0, mostly, and ends as durations: a third less to keep (`unfolded`).
+    """The same with what follows from the rest as 0, mostly, and ends as durations: half as much to keep (`unfolded`).
 
-    Where edges come from is told by how many points lie in between.
+    Where edges come from is told by how many points lie in between. Of calls that neither wait nor are returned to no
+    replay asks when they were: each is where the one before it is.
     """
-    own = known.graph
+    own, calls = known.graph, np.arange(len(known.call_start))
+    asked = occurs(calls, np.concatenate((known.graph.waiting.call, known.graph.returns.call)))
+    before = np.maximum.accumulate(np.where(asked, calls, 0))
     source, host, target = own.edges.source, own.host, _targets(own)
     begin, end = own.time[source], own.time[target]
     less = replace(
         own,
         edges=own.edges._replace(source=(target - source).astype(np.int32)),
-        weight=own.weight - (end - begin),
+        # Those that hold nothing up have few lengths, and how much later what they lead to is has many.
+        weight=np.where(own.weight == end - begin, 0, own.weight + (own.weight >= 0)),
         host=host._replace(start=host.start - begin[host.edge], end=host.end - end[host.edge]),
     )
     return replace(
@@ -360,7 +364,9 @@ def folded(known: Program) -> Program:
         graph=less,
         start=known.start - own.time[own.event],
         end=known.end - known.start,
-        call_end=known.call_end - known.call_start,
+        call_start=known.call_start[before],
+        call_end=np.where(asked, known.call_end - known.call_start, 0),
+        call_track=known.call_track[before],
     )
 
 
@@ -373,7 +379,7 @@ def unfolded(less: Program) -> Program:
     whole = replace(
         own,
         edges=own.edges._replace(source=source.astype(np.int32)),
-        weight=own.weight + (end - begin),
+        weight=np.where(own.weight == 0, end - begin, own.weight - (own.weight > 0)),
         host=host._replace(start=host.start + begin[host.edge], end=host.end + end[host.edge]),
     )
     return replace(less, graph=whole, start=start, end=start + less.end, call_end=less.call_start + less.call_end)
