@@ -51,7 +51,8 @@ def host_ops(facts: Facts) -> HostOps:
     nest, track = facts.context.op_nest, facts.context.step_track
     own = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
-    place = np.flatnonzero(intervals.contains(counted, nest.start[own])) + own.start
+    place = np.flatnonzero(intervals.contains(counted, nest.start[own]))
+    place += own.start
     return HostOps(nest, place, nest.start[place], facts.context.op_names[place])
 
 
