@@ -102,7 +102,7 @@ def communicating(facts: Facts) -> Communicating:
     """The collectives of a rank; use with `Facts.once`."""
     context = facts.context
     device, work = context.device, context.once(device_work)
-    event = work.event[facts.headline(DeviceClass.COMM)[work.event] & facts.inside(device.start[work.event])]
+    event = work.event[(facts.headline(DeviceClass.COMM) & facts.inside(device.start))[work.event]]
     described = description_rows(context, event)
     kind = types(context, event, described)
     start, end = device.start[event], device.end[event]
