@@ -98,7 +98,7 @@ def recording(facts: Facts) -> Change:
     frames = np.flatnonzero(context.kind == EventKind.PYTHON)
     for track in dict.fromkeys((context.step_track, *context.threads)):
         frame = frames[events.track[frames] == context.once(user_frames).track(track)]
-        called = calls.track == track
+        called = slice(*np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)))
         busy = intervals.merge(calls.start[called], calls.end[called])
         free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
         spent = np.zeros(len(free.start))
