@@ -19,7 +19,6 @@ from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Rows, distinct, occurs, short
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.native import give_back
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.replay.device import DeviceOrder, device_order, followers
@@ -121,8 +120,6 @@ def graph(context: Context) -> Graph:
     points = points._replace(tie=np.zeros(0, np.int64))
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
-    del longest_call
-    give_back()
 
     recorded = np.empty(len(rank), np.int64)
     recorded[rank[:count]], recorded[event] = points.time, device.start
@@ -209,12 +206,11 @@ def _most(context: Context, points: Moments, longest_call: NDArray[np.int64]) ->
 
 
 def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Place of each point in time, those of the host first; at one instant, too."""
-    time = np.concatenate((points.time, starts))
-    tie = np.concatenate((points.tie, np.full(len(starts), np.iinfo(np.int64).max)))
-    order = np.lexsort((tie, time))
-    rank = np.empty(len(time), np.int32)
-    rank[order] = np.arange(len(time), dtype=np.int32)
+    """Place of each point in time, those of the host first; at one instant, too. The starts are in order."""
+    order = np.lexsort((points.tie, points.time))
+    time, rank = points.time[order], np.empty(len(order) + len(starts), np.int32)
+    rank[order] = np.arange(len(order)) + intervals.passed(starts, time - 1)
+    rank[len(order) :] = np.arange(len(starts)) + intervals.passed(time, starts)
     return rank
 
 

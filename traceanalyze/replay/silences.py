@@ -54,6 +54,7 @@ def silences(context: Context) -> Silences:
     if len(device) == 0 or len(context.calls) == 0:
         return parts[0]
     by_end = np.argsort(device.end, kind="stable")
+    ends = device.end[by_end]
     busy = intervals.merge(device.start, device.end)
     last = int(device.end.max())
     reads = context.trace.strings.matches(context.calls.name, _READS_TIME.search)
@@ -65,8 +66,10 @@ def silences(context: Context) -> Silences:
             # The last thing it does is to end the last step.
             begin, end = np.append(begin, active.end[-1]), np.append(end, context.all_steps.host_end[-1])
         long = (end - begin >= LONG_NS) & (end <= last + AFTER_NS)
+        if not long.any():
+            continue
         begin, end = begin[long], end[long]
-        at = np.searchsorted(device.end[by_end], end + EARLY_NS, "right") - 1
+        at = np.searchsorted(ends, end + EARLY_NS, "right") - 1
         begin, end, event = begin[at >= 0], end[at >= 0], by_end[at[at >= 0]]
         soon = (
             (device.start[event] < end) & (end - device.end[event] <= AFTER_NS) & (device.end[event] - begin >= LONG_NS)

@@ -146,7 +146,7 @@ class Facts:
             "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": len(context.calls) > 0,
             "A": len(context.calls) > 0 and not context.waits_lost,
-            "O": bool(occurs(context.kind, RANGES).any()),
+            "O": bool(occurs(self._names[1], RANGES).any()),
             "P": context.once(user_frames).recorded,
             "H": "shapes" in fields,
             "N": self.allocator is not None,

@@ -102,7 +102,7 @@ def communicating(facts: Facts) -> Communicating:
     """The collectives of a rank; use with `Facts.once`."""
     context = facts.context
     device, work = context.device, context.once(device_work)
-    event = work.event[facts.headline(DeviceClass.COMM)[work.event] & facts.inside(device.start[work.event])]
+    event = work.event[(facts.headline(DeviceClass.COMM) & facts.inside(device.start))[work.event]]
     described = description_rows(context, event)
     kind = types(context, event, described)
     start, end = device.start[event], device.end[event]
@@ -306,7 +306,6 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     """
     work, device, phase = facts.once(communicating), facts.context.device, facts.context.once(event_phases)
     rows = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & occurs(phase, (Phase.FORWARD, Phase.BACKWARD)))
-    rows = rows[np.argsort(device.start[rows], kind="stable")]
     back = phase[rows] == Phase.BACKWARD
     begun = device.start[rows[back & ~np.append(False, back[:-1])]]
 
@@ -322,7 +321,7 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     beside = intervals_of(*intervals.intersect(every, facts.busy(DeviceClass.COMPUTE)))
     taken = by_pass(beside[:, 0], beside[:, 1] - beside[:, 0])
     room, shown = np.zeros(len(begun) + 1), by_pass(exposed[:, 0], exposed[:, 1] - exposed[:, 0])
-    np.maximum.at(room[1:], np.searchsorted(begun, device.start[rows[back]], "right") - 1, device.end[rows[back]])
+    np.maximum.at(room[1:], intervals.passed(begun, device.start[rows[back]]) - 1, device.end[rows[back]])
     room[1:] -= begun
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)

@@ -39,7 +39,8 @@ class HostOps(NamedTuple):
 
     def inside(self, ranges: Intervals) -> NDArray[np.int64]:
         """Those that begin in a set of ranges."""
-        return np.flatnonzero(intervals.contains(ranges, self.start))
+        first, last = (np.searchsorted(self.start, edge) for edge in ranges)
+        return np.repeat(last - np.cumsum(last - first), last - first) + np.arange(int((last - first).sum()))
 
     def spans(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) starts and ends."""
@@ -51,7 +52,8 @@ def host_ops(facts: Facts) -> HostOps:
     nest, track = facts.context.op_nest, facts.context.step_track
     own = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
-    place = np.flatnonzero(intervals.contains(counted, nest.start[own])) + own.start
+    place = np.flatnonzero(intervals.contains(counted, nest.start[own]))
+    place += own.start
     return HostOps(nest, place, nest.start[place], facts.context.op_names[place])
 
 
@@ -139,11 +141,9 @@ class HostChains(NamedTuple):
         """Of each match: (n, 2) time between the operators around the pattern's first group, and of the whole match."""
         found = [(match.span(1), match.span()) for match in re.finditer(pattern, self.text)]
         inner, whole = (np.array([each[part] for each in found], np.int64).reshape(-1, 2) for part in (0, 1))
-        start, end = (each[self.ops.place[self.at]] for each in (self.ops.nest.start, self.ops.nest.end))
-        return (
-            intervals_of(end[inner[:, 0] - 1], start[inner[:, 1]]),
-            intervals_of(start[whole[:, 0]], end[whole[:, 1] - 1]),
-        )
+        letters, nest = (inner[:, 0] - 1, inner[:, 1], whole[:, 0], whole[:, 1] - 1), self.ops.nest
+        before, after, first, last = (self.ops.place[self.at[letter]] for letter in letters)
+        return intervals_of(nest.end[before], nest.start[after]), intervals_of(nest.start[first], nest.end[last])
 
 
 def host_chains(facts: Facts) -> HostChains:
