@@ -82,7 +82,7 @@ CAUSES = (
     Cause("late_batches", RANKS, 8, 6, several=True, knob="loader"),
     Cause("late_host", RANKS, 6, 3, several=True, knob="late"),
     Cause("host_barrier", RANKS, 1.4, 1.6, several=True, cure="barrier", knob="late"),
-    Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="slow_link"),
+    Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="due_buckets"),
     Cause("blocking_metric", ("COM107", "COM101"), 64, 16, several=True, cure="metric"),
     Cause("always_synced", ("COM102",), 1, 1, several=True, setting=(("micro_steps", 2),)),
     Cause("list_gather", ("COM106",), 2, 2, vendors=("nvidia",), several=True, setting=(("sharded", 1),)),
