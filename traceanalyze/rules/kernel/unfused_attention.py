@@ -13,7 +13,7 @@ from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains
 from traceanalyze.rules.common.replay import launching, without
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
 """Scaling and mask, softmax, dropout."""
@@ -102,15 +102,16 @@ def find(facts: Facts, options: Options) -> Findings:
     # Fused attention takes the host as long as the products of the forward pass and one of the backward pass.
     others = np.setdiff1d(product, np.concatenate((*forward, *(run[:1] for run in back))))
     products, taken = facts.per_step(work.time[product]), facts.length(work.spans(whole))
+    allocating = _allocating(facts, [run[0] for run in forward])
     yield Finding(
         saving=time + round(products * options.number("products")),
         change=together(
             without(facts, work.event[rows]),
             shorter(facts.context, work.event[product], options.number("products"))._replace(
-                host=union(launching(facts, work.event[others]), _allocating(facts, [run[0] for run in forward]))
+                host=union(launching(facts, work.event[others]), allocating)
             ),
         ),
-        bound=taken,
+        bound=taken + facts.length(intervals_of(*allocating)),
         draws="compute",
         intervals=work.spans(whole),
         evidence=measured(time=taken, part=part_of_compute(facts, whole), count=len(forward)),
