@@ -351,14 +351,16 @@ def _by_buckets(
     And how long the last one takes; negative where the recording lacks the shapes of what is accumulated. `begun`,
     `over`: of the passes on the device; `size`, `time`: of their reductions.
     """
-    context, launched = facts.context, np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & (facts.context.link >= 0))
+    context = facts.context
+    launched = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & (context.issued_by >= 0))
     late, last = np.zeros(len(begun)), np.full(len(begun), -1.0)
     place = np.flatnonzero(context.trace.strings.matches(context.op_names, _ACCUMULATES.match))
     asked, row = context.op_nest.start[place], context.op_nest.rows(place)
     elements = op_text(facts, "shapes", row, largest, 0)
-    launched = launched[np.argsort(context.launch_start[launched], kind="stable")]
-    done = np.maximum.accumulate(context.device.end[launched])
-    at = np.searchsorted(context.launch_start[launched], asked)
+    issued = context.calls.start[context.issued_by[launched]]
+    order = np.argsort(issued, kind="stable")
+    done = np.maximum.accumulate(context.device.end[launched[order]])
+    at = np.searchsorted(issued[order], asked)
     ready = np.maximum(asked, np.append(0, done)[at])
     of = np.searchsorted(begun, ready, "right") - 1
     for one in range(len(begun)):
@@ -367,10 +369,10 @@ def _by_buckets(
         if not len(own) or abs(each - round(each)) > WHOLE * each or round(each) not in {1, 2, 4, 8}:
             continue
         end, filled, room = 0.0, 0.0, FIRST_BUCKET
-        order = own[np.argsort(ready[own], kind="stable")]
-        for number, (moment, count) in enumerate(zip(ready[order].tolist(), elements[order].tolist(), strict=True), 1):
+        turn = own[np.argsort(ready[own], kind="stable")]
+        for number, (moment, count) in enumerate(zip(ready[turn].tolist(), elements[turn].tolist(), strict=True), 1):
             filled += count * each
-            if filled >= room or number == len(order):
+            if filled >= room or number == len(turn):
                 last[one] = time[one] * filled / size[one]
                 end, filled, room = max(end, moment) + last[one], 0.0, BUCKET
         late[one] = max(0.0, end - over[one])
