@@ -90,7 +90,8 @@ CAUSES = (
 SPECIAL = (
     Cause("compile_once", ("CGR106", "CGR102"), 60, 30, special="once"),
     Cause("graph_capture", ("CGR102", "CGR104", "CGR106", "HST107"), 1, 1, vendors=("nvidia",), special="once"),
-    Cause("dead_rank", ("COM120", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
+    # That only other ranks' recordings tell what communication waits for is COM101's word, too.
+    Cause("dead_rank", ("COM120", "COM101", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
 )
 """Judged by themselves."""
 BY_NAME = {cause.fault: cause for cause in (*CAUSES, *SPECIAL)}

@@ -330,8 +330,12 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)
     hidden = np.maximum(0, np.minimum(shown - last, room * (1 - part) - taken))
-    late, bucket = _by_buckets(facts, begun, begun + room[1:].astype(np.int64), size[1:], time[1:])
-    hidden[1:] = np.where(bucket < 0, hidden[1:], np.maximum(0, shown[1:] - late))
+    over = begun + room[1:].astype(np.int64)
+    gained, bucket = _by_buckets(facts, chosen, begun, over, size[1:], time[1:])
+    # What stands in gaps of the pass itself holds nothing up.
+    after = exposed[exposed[:, 0] >= np.append(0, over)[np.searchsorted(begun, exposed[:, 0], "right")]]
+    behind = by_pass(after[:, 0], after[:, 1] - after[:, 0])
+    hidden[1:] = np.where(bucket < 0, hidden[1:], np.minimum(behind[1:], gained))
     last[1:] = np.where(bucket < 0, last[1:], np.minimum(shown[1:], bucket))
     step = np.maximum(np.searchsorted(facts.edges[0], np.append(begun[:1], begun), "right") - 1, 0)
     found = np.zeros(len(facts.edges[0]), np.int64)
@@ -341,42 +345,49 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
 
 def _by_buckets(
     facts: Facts,
+    chosen: NDArray[np.bool_],
     begun: NDArray[np.int64],
     over: NDArray[np.int64],
     size: NDArray[np.float64],
     time: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How long after each backward pass its gradients are still reduced in DistributedDataParallel's own buckets.
+    """How much sooner the gradients of each backward pass are reduced in DistributedDataParallel's own buckets.
 
-    And how long the last one takes; negative where the recording lacks the shapes of what is accumulated. `begun`,
-    `over`: of the passes on the device; `size`, `time`: of their reductions.
+    Sooner than now, if nobody waited. And how long the last bucket takes; negative where the recording lacks the shapes
+    of what is accumulated. `begun`, `over`: of the passes on the device; `size`, `time`: of their reductions, `chosen`.
     """
-    context = facts.context
+    context, work = facts.context, facts.once(communicating)
     launched = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & (context.issued_by >= 0))
-    late, last = np.zeros(len(begun)), np.full(len(begun), -1.0)
-    place = np.flatnonzero(context.trace.strings.matches(context.op_names, _ACCUMULATES.match))
-    asked, row = context.op_nest.start[place], context.op_nest.rows(place)
-    elements = op_text(facts, "shapes", row, largest, 0)
     issued = context.calls.start[context.issued_by[launched]]
     order = np.argsort(issued, kind="stable")
-    done = np.maximum.accumulate(context.device.end[launched[order]])
-    at = np.searchsorted(issued[order], asked)
-    ready = np.maximum(asked, np.append(0, done)[at])
-    of = np.searchsorted(begun, ready, "right") - 1
-    for one in range(len(begun)):
-        own = np.flatnonzero(of == one)
+    done = np.append(0, np.maximum.accumulate(context.device.end[launched[order]]))
+
+    def by_pass(asked: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Of each pass what asks in it, in turn, and when what was asked for before is done."""
+        ready = np.maximum(asked, done[np.searchsorted(issued[order], asked)])
+        of, turn = np.searchsorted(begun, ready, "right") - 1, np.argsort(ready, kind="stable")
+        return [(own, ready[own]) for own in (turn[of[turn] == one] for one in range(len(begun)))]
+
+    place = np.flatnonzero(context.trace.strings.matches(context.op_names, _ACCUMULATES.match))
+    elements = op_text(facts, "shapes", context.op_nest.rows(place), largest, 0)
+    taken = (work.time - work.waits.time)[chosen]
+    gained, last = np.zeros(len(begun)), np.full(len(begun), -1.0)
+    passes = zip(by_pass(context.op_nest.start[place]), by_pass(work.issued[chosen]), strict=True)
+    for one, ((own, ready), (now, since)) in enumerate(passes):
         each = size[one] / max(int(elements[own].sum()), 1)
         if not len(own) or abs(each - round(each)) > WHOLE * each or round(each) not in {1, 2, 4, 8}:
             continue
         end, filled, room = 0.0, 0.0, FIRST_BUCKET
-        turn = own[np.argsort(ready[own], kind="stable")]
-        for number, (moment, count) in enumerate(zip(ready[turn].tolist(), elements[turn].tolist(), strict=True), 1):
+        for number, (moment, count) in enumerate(zip(ready.tolist(), elements[own].tolist(), strict=True), 1):
             filled += count * each
-            if filled >= room or number == len(turn):
+            if filled >= room or number == len(own):
                 last[one] = time[one] * filled / size[one]
                 end, filled, room = max(end, moment) + last[one], 0.0, BUCKET
-        late[one] = max(0.0, end - over[one])
-    return late, last
+        before = 0
+        for moment, length in zip(since.tolist(), taken[now].tolist(), strict=True):
+            before = max(before, moment) + length
+        gained[one] = max(0.0, before - max(end, over[one]))
+    return gained, last
 
 
 @dataclass(frozen=True, eq=False)
