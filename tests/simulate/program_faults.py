@@ -69,10 +69,16 @@ def _slow_link(workload: Workload, size: float) -> Workload:
     return replace(workload, ranks=replace(workload.ranks, bandwidth=workload.ranks.bandwidth / size))
 
 
+def _due_buckets(workload: Workload, size: float) -> Workload:
+    """The same, and gradients are reduced as DistributedDataParallel does it by itself."""
+    slow = _slow_link(workload, size)
+    return replace(slow, ranks=replace(slow.ranks, bucket=25 * 2**20, first_bucket=2**20))
+
+
 def _late_buckets(workload: Workload, size: float) -> Workload:
     """The same, and all gradients are reduced at once after the backward pass."""
     slow = _slow_link(workload, size)
-    return replace(slow, ranks=replace(slow.ranks, bucket=2**62))
+    return replace(slow, ranks=replace(slow.ranks, bucket=2**62, first_bucket=0))
 
 
 def _free_host(workload: Workload, _: float) -> Workload:
@@ -125,6 +131,7 @@ PROGRAM: dict[str, Apply] = {
     "loaded_beside": _loaded_beside,
     "dead_rank": _dead_rank,
     "slow_link": _slow_link,
+    "due_buckets": _due_buckets,
     "late_buckets": _late_buckets,
     "free_host": _free_host,
     "steps": _steps,

@@ -177,6 +177,8 @@ class Ranks:
     """`ddp` (all-reduce) or `sharded` (reduce-scatter, then all-gather after the optimizer)."""
     bucket: int = 16 * 2**20
     """Gradients are reduced when so many bytes are ready."""
+    first_bucket: int = 0
+    """The first ones of a backward pass; 0: as the others."""
     bandwidth: float = 100e9
     latency: int = 12 * US
     extra: int = 0

@@ -82,7 +82,7 @@ CAUSES = (
     Cause("late_batches", RANKS, 8, 6, several=True, knob="loader"),
     Cause("late_host", RANKS, 6, 3, several=True, knob="late"),
     Cause("host_barrier", RANKS, 1.4, 1.6, several=True, cure="barrier", knob="late"),
-    Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="slow_link"),
+    Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="due_buckets"),
     Cause("blocking_metric", ("COM107", "COM101"), 64, 16, several=True, cure="metric"),
     Cause("always_synced", ("COM102",), 1, 1, several=True, setting=(("micro_steps", 2),)),
     Cause("list_gather", ("COM106",), 2, 2, vendors=("nvidia",), several=True, setting=(("sharded", 1),)),
@@ -90,7 +90,8 @@ CAUSES = (
 SPECIAL = (
     Cause("compile_once", ("CGR106", "CGR102"), 60, 30, special="once"),
     Cause("graph_capture", ("CGR102", "CGR104", "CGR106", "HST107"), 1, 1, vendors=("nvidia",), special="once"),
-    Cause("dead_rank", ("COM120", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
+    # That only other ranks' recordings tell what communication waits for is COM101's word, too.
+    Cause("dead_rank", ("COM120", "COM101", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
 )
 """Judged by themselves."""
 BY_NAME = {cause.fault: cause for cause in (*CAUSES, *SPECIAL)}
