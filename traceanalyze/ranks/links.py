@@ -346,7 +346,8 @@ def moves(found: Between) -> list[Moved]:
     sends, ends, (one, two) = found.sends, found.ends, found.pairs
     count, alike = len(sends.row), group(sends.group, sends.kind, sends.bytes)
     own, partner = (np.concatenate((ends.of[each], ends.of[other])) for each, other in ((one, two), (two, one)))
-    told = np.bincount(own, minlength=count) == np.bincount(ends.of, minlength=count)
+    number = np.bincount(ends.of, minlength=count)
+    told = (number > 0) & (np.bincount(own, minlength=count) == number)
     # A batch may send to a rank and receive from it.
     first = group(own, partner).first
     own, partner = own[first], partner[first]
