@@ -72,7 +72,7 @@ def schedule(kind: str, transfer=even) -> list[list[tuple[str, int, int, int, in
 def written(folder, kind, *, annotated=False, ahead=0, named=True, transfer=even, told="", ranks=range(STAGES)):
     """Recordings of all stages; `ahead` is how far the clock of each is before that of the one before it.
 
-    Partners are `told` in the record around a launch, or in that of a batch before it.
+    Partners are `told` in the record around a launch, by the kernel itself, or in the record of a batch before it.
     """
     spans = schedule(kind, transfer)
     length = max(end for one in spans for *_, end, _ in one) + 500
@@ -96,7 +96,8 @@ def written(folder, kind, *, annotated=False, ahead=0, named=True, transfer=even
                 if told:
                     record["Dst Rank" if what == "send" else "Src Rank"] = ranks[other]
                 group = {"Process Group Name": "pp", "Process Group Ranks": str(list(ranks)), "Group size": 4}
-                trace.op("record_param_comms", at, 2 if told == "batch" else 6, **record, **group)
+                if told != "kernel":
+                    trace.op("record_param_comms", at, 2 if told == "batch" else 6, **record, **group)
                 trace.launch(
                     at + (3 if told == "batch" else 1),
                     2,
@@ -104,6 +105,7 @@ def written(folder, kind, *, annotated=False, ahead=0, named=True, transfer=even
                     end - begin,
                     name="ncclDevKernel_SendRecv",
                     stream=20 + (what == "send"),
+                    **(record | group if told == "kernel" else {}),
                 )
                 continue
             if annotated:
@@ -170,7 +172,7 @@ def moving_time(one, stage, transfer) -> int:
     return transfer(stage if what == "send" else other, batch)
 
 
-@pytest.mark.parametrize("told", ["record", "batch"])
+@pytest.mark.parametrize("told", ["record", "kernel", "batch"])
 @pytest.mark.parametrize("ranks", [range(STAGES), (3, 5, 8, 9)])
 def test_told_partners_make_every_transfer_and_bubble_exact(tmp_path, told, ranks):
     """Each takes another time, so that no other of its kind and size tells it; without partners it is a bound."""

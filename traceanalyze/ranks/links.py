@@ -283,18 +283,16 @@ def _all_ends(ranks: Sequence[RankSummary], sends: _Sends) -> _Ends:
     """Ends by the positions of their ranks; in groups of two, both of which are here, one is the other's."""
     numbers = np.array([-1 if rank.rank is None else rank.rank for rank in ranks], np.int64)
     of_rank = np.repeat(np.arange(len(ranks)), np.diff(sends.first))
-    here = group(sends.group, of_rank).first
-    members = [of_rank[here[sends.group[here] == code]] for code in range(len(sends.labels))]
+    once = group(sends.group, of_rank).first
+    members = [of_rank[once[sends.group[once] == code]] for code in range(len(sends.labels))]
     size = dict.fromkeys(sends.labels, 0)
     for one in (one for rank in ranks for one in rank.groups):
         size[one.label] = max(size[one.label], one.size)
     found = []
     for at, rank in enumerate(ranks):
-        place = np.searchsorted(sends.row[sends.first[at] : sends.first[at + 1]], rank.partners.row)
-        of = np.minimum(sends.first[at] + place, max(sends.first[at + 1] - 1, 0))
-        own = place < sends.first[at + 1] - sends.first[at]
-        own[own] = sends.row[of[own]] == rank.partners.row[own]
-        of, number, kind, each = (column[own].astype(np.int64) for column in (of, *rank.partners[1:]))
+        row, told = sends.row[sends.first[at] : sends.first[at + 1]], rank.partners
+        own, number, kind, each = (column[occurs(told.row, row)].astype(np.int64) for column in told)
+        of = sends.first[at] + np.searchsorted(row, own)
         for code in np.unique(sends.group[of]).tolist():
             label, mine, here = sends.labels[code], sends.group[of] == code, numbers[members[code]]
             listed = next((one.ranks for one in rank.groups if one.label == label), ())
@@ -305,11 +303,10 @@ def _all_ends(ranks: Sequence[RankSummary], sends: _Sends) -> _Ends:
     order = np.argsort(numbers, kind="stable")
     place = order[np.minimum(np.searchsorted(numbers[order], number), len(ranks) - 1)]
     other = np.where((number >= 0) & (numbers[place] == number) & (place != own), place, -1)
-    sums = np.array(
-        [len(ranks) == 2 == size[label] and ranks.sum() for ranks, label in zip(members, sends.labels, strict=True)]
-    )
-    two = sums[sends.group[of]] if len(of) else of
-    other = np.where(two > 0, two - own, other)
+    # Of groups of two the sum of both.
+    two = [own.sum() if len(own) == 2 == size[label] else -1 for own, label in zip(members, sends.labels, strict=True)]
+    both = np.array([*two, -1])[sends.group[of]]
+    other = np.where(both >= 0, both - own, other)
     receives = np.where(kind == _BOTH, own > other, kind == _RECEIVE)
     source, target = np.where(receives, other, own), np.where(receives, own, other)
     return _Ends(of, source, target, receives, kind == _BOTH, each)
@@ -346,7 +343,8 @@ def moves(found: Between) -> list[Moved]:
     sends, ends, (one, two) = found.sends, found.ends, found.pairs
     count, alike = len(sends.row), group(sends.group, sends.kind, sends.bytes)
     own, partner = (np.concatenate((ends.of[each], ends.of[other])) for each, other in ((one, two), (two, one)))
-    told = np.bincount(own, minlength=count) == np.bincount(ends.of, minlength=count)
+    number = np.bincount(ends.of, minlength=count)
+    told = (number > 0) & (np.bincount(own, minlength=count) == number)
     # A batch may send to a rank and receive from it.
     first = group(own, partner).first
     own, partner = own[first], partner[first]
