@@ -169,15 +169,25 @@ class AscendBuilder:
         self.kernels.append(listed | row)
 
     def collective(
-        self, name: str, at: float, dur: float, parts: Sequence[tuple[int, str, float, float, int]] = (), **args: Any
+        self,
+        name: str,
+        at: float,
+        dur: float,
+        parts: Sequence[tuple[int, str, float, float, int]] = (),
+        *,
+        own: int = 0,
+        **args: Any,
     ) -> None:
-        """A collective; of each part: plane, name, start, duration, peer. Parts also run on a hardware stream."""
+        """A collective of rank `own` of its group; of each part: plane, name, start, duration, peer.
+
+        Parts also run on a hardware stream.
+        """
         described = {"data_type": "FP32", "alg_type": "MESH", "count": 1000, "connection_id": self.number + 1, **args}
         self.number += 1
         self.event(name, self.hccl, 0, at, dur, **described)
         for plane, part, begin, length, peer in parts:
             kind = {"Notify_Wait": "Notify Wait", "Notify_Record": "Write Value"}.get(part, "SDMA")
-            more = {"src rank": 0, "dst rank": peer, "size(Byte)": 64, "transport type": "SDMA", "link type": "HCCS"}
+            more = {"src rank": own, "dst rank": peer, "size(Byte)": 64, "transport type": "SDMA", "link type": "HCCS"}
             self.event(part, self.hccl, plane + 1, begin, length, **{"task type": part, "stream id": 4, **more})
             self.task(kind, begin, length, kind, stream=4)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from itertools import product
 from pathlib import Path
@@ -203,6 +203,16 @@ def packed(one):
     return part
 
 
+def asked(one):
+    """The rank with the times of those calls alone that a replay of its program asks for."""
+    if one.program is None:
+        return one
+    graph = one.program.graph
+    calls = np.union1d(graph.waiting.call, graph.returns.call).astype(np.int64)
+    times = {key: getattr(one.program, key)[calls] for key in ("call_start", "call_end", "call_track")}
+    return one._replace(program=replace(one.program, **times))
+
+
 def test_a_rank_is_the_same_when_it_was_packed(ranks):
     for one in ranks:
         again = unpack(packed(one), Spool())
@@ -213,7 +223,7 @@ def test_a_rank_is_the_same_when_it_was_packed(ranks):
             places=dict(again.places),
             costs=dict(again.costs),
         )
-        assert same(whole, one)
+        assert same(asked(whole), asked(one))
 
 
 @pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.name != "memory"))
@@ -221,7 +231,7 @@ def test_whatever_was_recorded_can_be_packed(sample):
     for one in results([SAMPLES / sample]):
         again = unpack(packed(one), Spool())
         assert packed(again) == packed(one)
-        assert same(again.program, one.program)
+        assert same(asked(again).program, asked(one).program)
 
 
 def test_a_summary_is_small_and_the_rest_is_read_when_it_is_looked_at(ranks, monkeypatch):

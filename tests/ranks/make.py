@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyze.model.collectives import TYPES
-from traceanalyze.ranks.results import Group, RankCollectives, RankSummary
+from traceanalyze.model.collectives import SENDS, TYPES
+from traceanalyze.ranks.results import Group, Partners, RankCollectives, RankSummary
 
 WORLD = (0, 1)
 
@@ -24,13 +24,19 @@ def rank(
     names=None,
     clock=0,
     links=(),
+    peers=(),
     **parts,
 ):
-    """`collectives` are (step, type, bytes, start, end) in the order of the program; times on the true clock."""
+    """`collectives` are (step, type, bytes, start, end) in the order of the program; times on the true clock.
+
+    `peers` are (place of a send or receive, rank at its other end).
+    """
     step, kind, size, start, end = (
         (list(column) for column in zip(*collectives, strict=True)) if collectives else [[]] * 5
     )
     count = len(step)
+    ends = {at: -1 for at, each in enumerate(kind) if each in SENDS} | dict(peers)
+    kinds = ints([TYPES.index(each) for each in kind])
     return RankSummary(
         rank=number,
         label=str(number),
@@ -43,7 +49,7 @@ def rank(
         groups=(Group("0-1", WORLD, 2) if group is None else group,),
         collectives=RankCollectives(
             group=np.zeros(count, np.int64),
-            kind=ints([TYPES.index(each) for each in kind]),
+            kind=kinds,
             bytes=ints(size),
             step=ints(step),
             start=ints(start) + clock,
@@ -55,4 +61,5 @@ def rank(
         ),
         links=tuple(links),
         group_names=names or {},
+        partners=Partners(ints([*ends]), ints([*ends.values()]), kinds[[*ends]], ints([size[at] for at in ends])),
     )

@@ -32,8 +32,18 @@ def order(stage: int, kind: str) -> list[tuple[str, int]]:
     return passes
 
 
-def schedule(kind: str) -> list[list[tuple[str, int, int, int]]]:
-    """Of each stage what it does from when to when, µs: (F, B, recv or send, micro-batch, begin, end).
+def even(_before: int, _batch: int) -> int:
+    """How long a transfer takes."""
+    return TRANSFER
+
+
+def uneven(before: int, batch: int) -> int:
+    """From each stage, and of each micro-batch, another time."""
+    return 50 + 70 * before + 20 * batch
+
+
+def schedule(kind: str, transfer=even) -> list[list[tuple[str, int, int, int, int]]]:
+    """Of each stage what it does from when to when, µs: (F, B, recv or send, micro-batch, begin, end, other stage).
 
     A stage sends what it has computed beside what it goes on with, and receives when it wants to go on; both are done
     when both have come and the data has moved.
@@ -49,44 +59,53 @@ def schedule(kind: str) -> list[list[tuple[str, int, int, int]]]:
                     if (what, before, batch) not in done:
                         break
                     sent, ready = done[what, before, batch], now[stage]
-                    now[stage] = max(sent, ready) + TRANSFER
-                    found[stage].append(("recv", batch, ready, now[stage]))
-                    found[before].append(("send", batch, sent, now[stage]))
+                    now[stage] = max(sent, ready) + transfer(before, batch)
+                    found[stage].append(("recv", batch, ready, now[stage], before))
+                    found[before].append(("send", batch, sent, now[stage], stage))
                 end = now[stage] + (FORWARD if what == "F" else BACKWARD)
-                found[stage].append((what, batch, now[stage], end))
+                found[stage].append((what, batch, now[stage], end, stage))
                 now[stage] = done[what, stage, batch] = end
                 todo[stage].pop(0)
     return found
 
 
-def written(folder, kind, *, annotated=False, ahead=0, named=True):
-    """Recordings of all stages; `ahead` is how far the clock of each is before that of the one before it."""
-    spans = schedule(kind)
-    length = max(end for one in spans for *_, end in one) + 500
+def written(folder, kind, *, annotated=False, ahead=0, named=True, transfer=even, told="", ranks=range(STAGES)):
+    """Recordings of all stages; `ahead` is how far the clock of each is before that of the one before it.
+
+    Partners are `told` in the record around a launch, by the kernel itself, or in the record of a batch before it.
+    """
+    spans = schedule(kind, transfer)
+    length = max(end for one in spans for *_, end, _ in one) + 500
     for stage, own in enumerate(spans):
         trace = TraceBuilder()
         trace.header["distributedInfo"] = {
-            "rank": stage,
+            "rank": ranks[stage],
             "world_size": STAGES,
             "backend": "nccl",
-            "pg_config": [{"pg_name": "pp", "pg_desc": "pipeline" if named else "x", "ranks": list(range(STAGES))}],
+            "pg_config": [{"pg_name": "pp", "pg_desc": "pipeline" if named else "x", "ranks": list(ranks)}],
         }
         shift = stage * ahead
         trace.step(1, shift, LEAD + length)
-        for place, (what, batch, begin, end) in enumerate(sorted(own, key=lambda one: (one[2], one[0] != "send"))):
+        for place, (what, batch, begin, end, other) in enumerate(
+            sorted(own, key=lambda one: (one[2], one[0] != "send"))
+        ):
             # The host is ahead of the device: it asks for all in the order in which it runs.
             at = shift + place * 8 + 1
             if what in {"send", "recv"}:
-                told = {"Collective name": what, "In msg nelems": 1024, "dtype": "Float"}
-                group = {"Process Group Name": "pp", "Process Group Ranks": str(list(range(STAGES))), "Group size": 4}
-                trace.op("record_param_comms", at, 6, **told, **group)
+                record = {"Collective name": what, "In msg nelems": 1024, "dtype": "Float"}
+                if told:
+                    record["Dst Rank" if what == "send" else "Src Rank"] = ranks[other]
+                group = {"Process Group Name": "pp", "Process Group Ranks": str(list(ranks)), "Group size": 4}
+                if told != "kernel":
+                    trace.op("record_param_comms", at, 2 if told == "batch" else 6, **record, **group)
                 trace.launch(
-                    at + 1,
+                    at + (3 if told == "batch" else 1),
                     2,
                     shift + LEAD + begin,
                     end - begin,
                     name="ncclDevKernel_SendRecv",
                     stream=20 + (what == "send"),
+                    **(record | group if told == "kernel" else {}),
                 )
                 continue
             if annotated:
@@ -99,9 +118,9 @@ def written(folder, kind, *, annotated=False, ahead=0, named=True):
             trace.launch(at + 3, 1, shift + LEAD + begin + half, half, name="gemm")
         # All meet at the end, which aligns their clocks.
         at = shift + 8 * len(own) + 20
-        told = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
-        group = {"Process Group Name": "all", "Process Group Ranks": str(list(range(STAGES))), "Group size": 4}
-        trace.op("record_param_comms", at, 6, **told, **group)
+        record = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
+        group = {"Process Group Name": "all", "Process Group Ranks": str(list(ranks)), "Group size": 4}
+        trace.op("record_param_comms", at, 6, **record, **group)
         trace.launch(at + 1, 2, shift + LEAD + length - 300, 200, name="ncclDevKernel_AllReduce", stream=22)
         trace.write(folder / f"rank{stage}.json")
     return spans
@@ -119,7 +138,7 @@ def test_each_stage_has_its_passes_bubbles_and_transfers(tmp_path, kind, annotat
         assert {row.stage for row in mine} == {stage}
         for what, part in (("F", "phase_forward"), ("B", "phase_backward")):
             truth = sorted(
-                (batch, (LEAD + begin) * 1000, (end - begin) * 1000) for w, batch, begin, end in own if w == what
+                (batch, (LEAD + begin) * 1000, (end - begin) * 1000) for w, batch, begin, end, _ in own if w == what
             )
             assert sorted((row.number, row.start_ns, row.time_ns) for row in mine if row.part == part) == truth
             assert all(row.busy_ns == row.time_ns - 5000 for row in mine if row.part == part)
@@ -137,15 +156,48 @@ def test_each_stage_has_its_passes_bubbles_and_transfers(tmp_path, kind, annotat
         assert sum(getattr(total, f"{part}_ns") for part in parts) == total.step_ns
 
 
-def instants(own) -> tuple[int, int]:
+def instants(own, stage=0, transfer=even) -> tuple[int, int]:
     """µs in which sends or receives are all that runs: those in which none moves data, and the rest."""
     waiting = moving = 0
-    for at in range(max(end for *_, end in own)):
+    for at in range(max(end for *_, end, _ in own)):
         running = [one for one in own if one[2] <= at < one[3]]
         if running and not any(one[0] in "FB" for one in running):
-            moves = any(at >= one[3] - TRANSFER for one in running)
+            moves = any(at >= one[3] - moving_time(one, stage, transfer) for one in running)
             waiting, moving = waiting + (not moves), moving + moves
     return waiting, moving
+
+
+def moving_time(one, stage, transfer) -> int:
+    what, batch, *_, other = one
+    return transfer(stage if what == "send" else other, batch)
+
+
+@pytest.mark.parametrize("told", ["record", "kernel", "batch"])
+@pytest.mark.parametrize("ranks", [range(STAGES), (3, 5, 8, 9)])
+def test_told_partners_make_every_transfer_and_bubble_exact(tmp_path, told, ranks):
+    """Each takes another time, so that no other of its kind and size tells it; without partners it is a bound."""
+    for at, (which, folder) in enumerate((("", tmp_path / "untold"), (told, tmp_path / "told"))):
+        folder.mkdir()
+        spans = written(folder, "1f1b", transfer=uneven, told=which, ranks=ranks)
+        tables = traceanalyze.analyze(folder).tables
+        totals = {row.rank: row for row in tables["pipeline_stages"].records()}
+        for stage, own in enumerate(spans):
+            row, (bubble, moved) = totals[str(ranks[stage])], instants(own, stage, uneven)
+            assert row.stage == stage
+            assert (row.bubble_ns >= bubble * 1000, row.transfer_ns <= moved * 1000) == (True, True)
+            assert (row.bubble_ns == bubble * 1000) or at == 0
+            assert (row.transfer_ns == moved * 1000) or at == 0
+    rows = {(row.sender, row.receiver): row for row in tables["sends"].records()}
+    assert rows.keys() == {(str(ranks[a]), str(ranks[b])) for a in range(STAGES) for b in (a - 1, a + 1) if 0 <= b < 4}
+    for (sender, receiver), row in rows.items():
+        source, target = ranks.index(int(sender)), ranks.index(int(receiver))
+        sent = [one for one in spans[source] if one[0] == "send" and one[4] == target]
+        received = [one for one in spans[target] if one[0] == "recv" and one[4] == source]
+        moved = sum(uneven(source, batch) for batch in range(BATCHES)) * 1000
+        assert (row.sends, row.receives, row.paired, row.unpaired) == (BATCHES, BATCHES, BATCHES, 0)
+        assert (row.bytes, row.transfer_ns) == (BATCHES * 4096, moved)
+        waits = (sum(end - begin for *_, begin, end, _ in each) * 1000 - moved for each in (sent, received))
+        assert (row.sender_wait_ns, row.receiver_wait_ns) == tuple(waits)
 
 
 def test_of_pairs_all_that_a_receive_takes_beyond_its_send_is_waiting(tmp_path):
@@ -182,7 +234,7 @@ def test_without_a_name_the_group_tells_the_stage_and_the_page_has_a_lane_for_ea
     for part in ("forward", "backward"):
         assert picture.count(f"fill:var(--part-phase_{part},") == STAGES * BATCHES
     # The first stage computes from 0.5 to 1.5 ms of a step that is drawn in 820 units.
-    longest = max(end for one in spans for *_, end in one) + 1000
+    longest = max(end for one in spans for *_, end, _ in one) + 1000
     first = re.search(r'<rect x="([\d.]+)" y="0" width="([\d.]+)" height="\d+" style="fill:var\(--part-phase', picture)
     assert first is not None
     assert [float(each) for each in first.groups()] == pytest.approx(
@@ -203,7 +255,7 @@ def test_of_many_pieces_one_rank_of_each_stage_is_shown_and_a_note_says_so(tmp_p
     # Each stage has one rank: none is left out, and nothing says so.
     assert {row.stage for row in found.records()} == set(range(STAGES))
     assert "pipeline_some_ranks" not in [note.key for note in found.notes]
-    monkeypatch.setattr(pipeline, "_places", lambda _: [0, 0, 1, 1])
+    monkeypatch.setattr(pipeline, "_places", lambda *_: [0, 0, 1, 1])
     found = traceanalyze.analyze(tmp_path).tables["pipeline"]
     assert {(row.stage, row.rank) for row in found.records()} == {(0, "0"), (1, "2")}
     assert "pipeline_some_ranks" in [note.key for note in found.notes]
@@ -212,7 +264,7 @@ def test_of_many_pieces_one_rank_of_each_stage_is_shown_and_a_note_says_so(tmp_p
 def test_without_stages_more_ranks_than_are_shown_are_said(tmp_path, monkeypatch):
     written(tmp_path, "1f1b")
     monkeypatch.setattr(pipeline, "MANY", 3)
-    monkeypatch.setattr(pipeline, "_places", lambda _: [])
+    monkeypatch.setattr(pipeline, "_places", lambda *_: [])
     found = traceanalyze.analyze(tmp_path).tables["pipeline"]
     assert {row.rank for row in found.records()} == {"0", "1", "2"}
     (note,) = (note for note in found.notes if note.key == "pipeline_first_ranks")
@@ -237,3 +289,86 @@ def test_a_comparison_says_which_ranks_tell_what_a_stage_waits_for(tmp_path):
     found = traceanalyze.compare(one, tmp_path / "candidate").comparison
     assert (found.base.rank, found.candidate.rank) == (0, 0)
     assert (found.base.unrecorded, found.candidate.unrecorded) == (tuple(range(1, STAGES)), ())
+
+
+def asked(trace: TraceBuilder, at: int, what: str, rank: int, *, size=1024, ranks="[0, 1, 2, 3]") -> None:
+    """A record around no launch, as each send and receive of a batch has one."""
+    group = {"Process Group Name": "all", "Process Group Ranks": ranks, "Group size": ranks.count(",") + 1}
+    key = "Dst Rank" if what == "send" else "Src Rank"
+    about = {"Collective name": what, "In msg nelems": size, "dtype": "Float", key: rank}
+    trace.op("record_param_comms", at, 2, **about, **group)
+
+
+def batches(folder, *plans: list[tuple[int, int, list[tuple[str, int]]]], ranks="[0, 1, 2, 3]"):
+    """Ranks that run batches: begin and end of each, µs, and what it sends and receives."""
+    for rank, plan in enumerate(plans):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": len(plans), "backend": "nccl"}
+        trace.step(1, 0, 20_000)
+        for place, (begin, end, what) in enumerate(plan):
+            at = 100 * place + 1
+            for each, (kind, peer) in enumerate(what):
+                asked(trace, at + 3 * each, kind, peer, ranks=ranks)
+            trace.launch(at + 50, 2, begin, end - begin, name="ncclDevKernel_SendRecv", stream=20)
+            trace.op("aten::mm", at + 60, 2)
+            trace.launch(at + 61, 1, end, 500, name="gemm")
+        trace.write(folder / f"rank{rank}.json")
+    return traceanalyze.analyze(folder).tables
+
+
+def test_a_batch_with_two_partners_moves_at_most_as_long_as_both_need(tmp_path):
+    """Rank 1 receives from 0 and sends to 2 in one kernel of 10 ms; they take part for 1 and 2 ms, which it needs."""
+    tables = batches(
+        tmp_path,
+        [(9_000, 10_000, [("send", 1)])],
+        [(1_000, 11_000, [("recv", 0), ("send", 2)])],
+        [(9_000, 11_000, [("recv", 1)])],
+        ranks="[0, 1, 2]",
+    )
+    stages = {row.rank: row for row in tables["pipeline_stages"].records()}
+    assert [stages[rank].stage for rank in "012"] == [0, 1, 2]
+    assert [stages[rank].transfer_ns for rank in "012"] == [1_000_000, 3_000_000, 2_000_000]
+    assert [stages[rank].bubble_ns for rank in "012"] == [0, 7_000_000, 0]
+    rows = {(row.sender, row.receiver): row for row in tables["sends"].records()}
+    assert {pair: (row.transfer_ns, row.receiver_wait_ns, row.sender_wait_ns) for pair, row in rows.items()} == {
+        ("0", "1"): (1_000_000, 9_000_000, 0),
+        ("1", "2"): (2_000_000, 0, 8_000_000),
+    }
+    assert {row.bytes for row in rows.values()} == {4096}
+
+
+def test_a_batch_both_ways_with_one_partner_is_one_transfer(tmp_path):
+    both = lambda rank: [("send", rank), ("recv", rank)]  # noqa: E731
+    tables = batches(tmp_path, [(9_000, 10_000, both(1))], [(4_000, 10_000, both(0))], ranks="[0, 1]")
+    stages = {row.rank: row for row in tables["pipeline_stages"].records()}
+    assert [(stages[rank].transfer_ns, stages[rank].bubble_ns) for rank in "01"] == [
+        (1_000_000, 0),
+        (1_000_000, 5_000_000),
+    ]
+
+
+def test_partners_tell_the_pipelines_of_a_group_of_all_ranks(tmp_path):
+    """Ranks 0 → 2 and 1 → 3, in the one group that all four ranks are of."""
+    sends = [[(1000, 1100 + 50 * rank, [("send", rank + 2)])] for rank in (0, 1)]
+    receives = [[(500, 1100 + 50 * rank, [("recv", rank)])] for rank in (0, 1)]
+    tables = batches(tmp_path, *sends, *receives)
+    stages = {row.rank: row for row in tables["pipeline_stages"].records()}
+    assert [stages[rank].stage for rank in "0123"] == [0, 0, 1, 1]
+    assert [stages[rank].transfer_ns for rank in "0123"] == [100_000, 150_000, 100_000, 150_000]
+    assert [stages[rank].bubble_ns for rank in "23"] == [500_000, 500_000]
+
+
+@pytest.mark.parametrize("wrong", [7, 1])
+def test_a_partner_that_is_no_member_or_the_rank_itself_is_not_told(tmp_path, wrong):
+    tables = batches(
+        tmp_path,
+        [(9_000, 10_000, [("send", 1)])],
+        [(1_000, 11_000, [("recv", wrong)])],
+        [(9_000, 11_000, [("recv", 1)])],
+        ranks="[0, 1, 2]",
+    )
+    rows = {row.sender: row for row in tables["sends"].records() if row.receiver == NotMeasured("no_partner")}
+    assert (rows["1"].sends, rows["1"].receives) == (0, 1)
+    stages = {row.rank: row for row in tables["pipeline_stages"].records()}
+    # The shortest receive of this size on any rank.
+    assert stages["1"].transfer_ns == 2_000_000

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import traceanalyze
 from tests import ascend_db_builder as made_db
 from tests.ascend_builder import NEW, PID, QUEUE_THREAD, AscendBuilder
+from traceanalyze.model.table import NotMeasured
 
 PLANS = (
     """F 0 1000 2000, send 0 2000 2100, F 1 2100 3100, send 1 3100 3200, recv 0 3300 5300, B 0 5300 7300,
@@ -98,3 +101,58 @@ def test_marks_of_mstx_tell_passes_and_micro_batches(tmp_path):
             truth = [(batch, (end - begin) * 1000) for p, batch, begin, end in spans(rank) if p == part]
             own = [row for row in rows if row.rank == str(rank) and row.part == what]
             assert [(row.number, row.time_ns) for row in own] == truth
+
+
+CHAIN = (
+    "F 100 1000, send 1 1000 1180, F 1200 2200, send 1 2200 2390, recv 1 2400 7360, B 7400 9300",
+    "recv 0 900 1180, F 1180 1800, send 2 1800 1970, recv 0 2000 2390, F 2390 3000, recv 2 3000 5310, send 0 7200 7360",
+    "recv 1 1000 1970, F 1970 4000, B 4000 5100, send 1 5100 5310",
+)
+"""Of three stages of one group what they do: a pass from when to when, µs, or with which rank of the group."""
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("ranks", [None, (0, 1, 2), (4, 5, 9)])
+def test_tasks_tell_the_partner_inside_a_group_of_three(tmp_path, batch, ranks):
+    """Each moves as long as the shorter of both, whichever is the shortest of its kind; numbers are of the group."""
+    plans = [[each.split() for each in one.split(", ")] for one in CHAIN]
+    for rank, plan in enumerate(plans):
+        made = AscendBuilder(NEW, device=rank)
+        made.step(1, 0, 10000)
+        for place, (part, *numbers) in enumerate(plan):
+            at, (*peer, begin, end) = 20 + place * 30, map(int, numbers)
+            if peer:
+                made.op("HcclSend" if part == "send" else "HcclRecv", at, 20)
+                made.queued("Hccl", at + 1, at + 3, 10)
+                name = "batchSendRecv_" if batch else "send_" if part == "send" else "receive_"
+                # The data moves in the last 30 µs, over the plane of its peer; the source is the rank itself.
+                waits = (
+                    (0, "Notify_Wait", begin, 5, *peer),
+                    (1, "Memcpy", end - 30, 30, *peer),
+                    (2, "Memcpy", end - 1, 1, rank),
+                )
+                made.call("Communication@launch", at + 4, 1, tid=QUEUE_THREAD, connection=made.number + 1)
+                made.collective(f"hcom_{name}_586_{place}_1", begin, end - begin, waits, own=rank, rank_size=3)
+                continue
+            made.op("aten::mm" if part == "F" else "autograd::engine::evaluate_function: MmBackward0", at, 20)
+            made.queued("aclnnMm", at + 1, at + 3, 10)
+            made.kernel("aclnnMm_MatMulV2", begin, end - begin, op_type="MatMulV2", launch=at + 4)
+        number = rank if ranks is None else ranks[rank]
+        folder = made.write(tmp_path / f"rank{rank}_ascend_pt", rank=number)
+        if ranks is not None:
+            group = {"group_name": "x", "group_rank": rank, "global_ranks": list(ranks)}
+            (folder / "profiler_metadata.json").write_text(json.dumps({"parallel_group_info": {"group_name_7": group}}))
+    tables = traceanalyze.analyze(tmp_path).tables
+    stages = {row.rank: row for row in tables["pipeline_stages"].records()}
+    for rank, plan in enumerate(plans):
+        row = stages[str(rank if ranks is None else ranks[rank])]
+        spans = [(int(end) - int(begin), int(peer[0])) for _, *peer, begin, end in plan if peer]
+        own, moved = sum(time for time, _ in spans), 0
+        for peer in {peer for _, peer in spans}:
+            there = [int(end) - int(begin) for _, *other, begin, end in plans[peer] if other == [str(rank)]]
+            here = [time for time, each in spans if each == peer]
+            moved += sum(map(min, here, there))
+        assert (row.stage, row.transfer_ns, row.bubble_ns) == (rank, moved * 1000, (own - moved) * 1000)
+    rows = list(tables["sends"].records())
+    assert sum(row.paired for row in rows) == 5
+    assert not any(isinstance(row.receiver, NotMeasured) or row.unpaired for row in rows)

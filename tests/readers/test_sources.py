@@ -42,13 +42,13 @@ def why(*paths: object) -> str:
     return str(caught.value)
 
 
-def read(source: Source | Path, block: int = 1 << 16) -> tuple[bytes, str | None, int]:
+def read(source: Source | Path, block: int = 1 << 16, *, threads: bool = True) -> tuple[bytes, str | None, int]:
     """All text of a source, what was wrong with it, and the bytes behind it."""
     if isinstance(source, Path):
         source = Source(str(source), size=source.stat().st_size)
     text = bytearray()
     buffer = memoryview(bytearray(block))
-    with open_stream(source) as stream:
+    with open_stream(source, threads=threads) as stream:
         while count := stream.readinto(buffer):
             text += buffer[:count]
         return bytes(text), stream.fault, stream.trailing_bytes
@@ -214,18 +214,23 @@ def packed(tmp_path):
     return tmp_path / "t.json"
 
 
+BOTH = pytest.mark.parametrize("threads", [True, False])
+
+
+@BOTH
 @pytest.mark.parametrize("block", [1000, 1 << 18])
-def test_the_content_decides_how_a_file_is_unpacked(packed, block):
+def test_the_content_decides_how_a_file_is_unpacked(packed, block, threads):
     for content, text in ((TEXT, TEXT), (PACKED, TEXT), (b"[]", b"[]"), (gzip.compress(b""), b"")):
         packed.write_bytes(content)
-        assert read(packed, block) == (text, None, 0)
+        assert read(packed, block, threads=threads) == (text, None, 0)
 
 
-def test_members_padding_and_trailing_bytes(packed):
+@BOTH
+def test_members_padding_and_trailing_bytes(packed, threads):
     packed.write_bytes(gzip.compress(TEXT[:1000]) + gzip.compress(TEXT[1000:]) + b"\0" * 700)
-    assert read(packed) == (TEXT, None, 0)
+    assert read(packed, threads=threads) == (TEXT, None, 0)
     packed.write_bytes(PACKED + b"\0\0" + b"garbage!")
-    assert read(packed) == (TEXT, None, 8)
+    assert read(packed, threads=threads) == (TEXT, None, 8)
 
 
 def test_all_header_fields_of_gzip_are_passed():
@@ -238,28 +243,36 @@ def test_all_header_fields_of_gzip_are_passed():
         assert (report.fault, report.text_bytes) == (None, 5)
 
 
-def test_a_gzip_cut_anywhere_gives_its_text_up_to_there(packed):
+@BOTH
+def test_a_gzip_cut_anywhere_gives_its_text_up_to_there(packed, threads):
     for cut in range(2, len(PACKED), len(PACKED) // 60):
         packed.write_bytes(PACKED[:cut])
-        text, fault, _ = read(packed)
+        text, fault, _ = read(packed, threads=threads)
         assert TEXT.startswith(text)
         assert fault == f"the gzip stream ends early, after {len(text):,} bytes of text"
         # Deflate gives about nine bytes of this text for one; a cut may lose a block of Huffman codes not yet complete.
         assert len(text) > len(TEXT) * (cut - 2000) / len(PACKED) - 70_000
 
 
-def test_a_damaged_gzip_gives_most_of_the_text_before_the_damage(packed):
+@BOTH
+def test_a_damaged_gzip_gives_most_of_the_text_before_the_damage(packed, threads):
     place = len(PACKED) * 3 // 4
     packed.write_bytes(PACKED[:place] + b"\xff" * 64 + PACKED[place + 64 :])
-    text, fault, _ = read(packed)
+    text, fault, _ = read(packed, threads=threads)
     assert fault is not None
     assert "damaged after" in fault or "checksum does not match" in fault
+    assert f"{len(text):,} bytes of text" in fault
     assert text[: len(TEXT) // 2] == TEXT[: len(TEXT) // 2]
 
 
-def test_a_wrong_checksum_loses_nothing(packed):
+@BOTH
+def test_a_wrong_checksum_loses_nothing(packed, threads):
     packed.write_bytes(PACKED[:-8] + b"\0" * 8)
-    assert read(packed) == (TEXT, f"the gzip checksum does not match the {len(TEXT):,} bytes of text before it", 0)
+    assert read(packed, threads=threads) == (
+        TEXT,
+        f"the gzip checksum does not match the {len(TEXT):,} bytes of text before it",
+        0,
+    )
 
 
 def test_a_member_of_a_damaged_archive_ends_early(tmp_path):

@@ -24,6 +24,13 @@ def test_a_call_that_waited_tells_when():
     assert ready((0, 4), (10, 4)) == [4, 14]
 
 
+def test_half_a_millisecond_more_than_the_shortest_call_is_waiting():
+    """Fetching what is ready takes 20 µs here, and 500 µs there: what takes 600 waits in the one recording only."""
+    waited = ((6, 0.6), (12, 0.6), (18, 0.6))
+    assert ready((0, 0.02), *waited) == [6.6, 12.6, 18.6]
+    assert ready((0, 0.5), *waited) == []
+
+
 def test_between_two_waits_batches_are_made_one_after_the_other():
     """Batches every 9 ms: 4, 13, 22, 31, 40; the one that is fetched at 30 ms was waited for by nobody."""
     assert ready((0, 4), (10, 3), (20, 2), (35, 0.1), (37, 3)) == [4, 13, 22, 31, 40]

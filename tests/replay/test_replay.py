@@ -106,6 +106,16 @@ def test_a_call_that_no_longer_waits_still_costs_what_such_calls_cost():
     assert replay(context, Change(calls=call(context, "cudaStreamSynchronize"))).saving / NS == 90
 
 
+@pytest.mark.parametrize(("host_end", "kernel", "longer"), [(1000, 20, 500), (200, 900, 0)])
+def test_a_slower_host_takes_longer_for_its_own_work_alone(host_end, kernel, longer):
+    """Half as long again: the step ends with the host's work, or with kernels that are queued until then anyway."""
+    b = TraceBuilder()
+    b.step(1, 0, host_end)
+    b.launch(0, 5, 10, kernel)
+    b.launch(100, 5, max(110, 10 + kernel), 500)
+    assert (-replay(of(b), Change(slower=0.5)).shorter / NS).tolist() == [longer]
+
+
 def test_a_blocking_copy_returns_when_it_is_done():
     b = TraceBuilder()
     b.step(1, 0, 520)

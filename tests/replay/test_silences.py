@@ -27,6 +27,17 @@ def test_a_thread_that_goes_on_when_the_device_is_done_waited(goes_on, waits):
     assert (len(silences(of(program(goes_on))).event) > 0) == waits
 
 
+@pytest.mark.parametrize(("others", "waits"), [(0, 1), (1, 1), (2, 0)])
+def test_a_pause_that_the_device_ends_with_by_chance_is_none(others, waits):
+    """Stretches of 4 ms as the one that ends with the kernel, during which the device does nothing."""
+    b = program(4020)
+    for number in range(others):
+        b.op("aten::work", 6000 + 5000 * number, 10)
+        b.op("aten::work", 10010 + 5000 * number, 10)
+    b.step(2, 4040, 20000)
+    assert len(silences(of(b)).event) == waits
+
+
 def test_a_shorter_kernel_ends_the_wait_sooner():
     """2 ms less of the kernel: the host goes on 2 ms earlier, and the second kernel with it."""
     context = of(program(4030))

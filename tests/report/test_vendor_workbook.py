@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from decimal import Decimal
 from io import BytesIO
@@ -17,6 +18,7 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
+from traceanalyze.pipeline import compare
 from traceanalyze.report.formats import renderer
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
@@ -331,3 +333,29 @@ def test_memory_that_a_side_did_not_record_is_a_sheet_without_rows(tmp_path: Pat
     assert (len(sheet), "Base Allocated Memory(MB)" in sheet) == (0, True)
     said = pd.read_excel(written, sheet_name="Differences", header=None).to_string()
     assert "MemoryCompareStatistic is empty" in said
+
+
+def test_each_side_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    gather = compare.gather
+    monkeypatch.setattr(
+        compare, "gather", lambda paths, *more, **how: read.extend(paths) or gather(paths, *more, **how)
+    )
+    _written(tmp_path, PAIR / "gpu", PAIR / "npu")
+    assert read == [str(PAIR / "gpu"), str(PAIR / "npu")]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_sheets_of_kernels_of_a_gpu_have_compute_and_fills(tmp_path: Path) -> None:
+    """By the JSON: kernels but those of NCCL, and memsets; copies are in no sheet of kernels."""
+    paths = [SHARED / f"kineto/hta/trace_diff/{name}/{name}.json.gz" for name in ("control", "test")]
+    sheets = pd.read_excel(_written(tmp_path, *paths), sheet_name=None, header=2)
+    for side, path in zip(("", ".1"), paths, strict=True):
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        wanted = sum(
+            one["dur"]
+            for one in events
+            if one.get("cat") in {"kernel", "gpu_memset"} and "nccl" not in one["name"].lower()
+        )
+        for name in ("KernelCompare", "KernelTypeCompare"):
+            assert sheets[name][f"Total Duration(us){side}"].sum() == pytest.approx(wanted, rel=1e-6), (name, side)

@@ -76,9 +76,9 @@ def test_what_one_step_of_eight_ranks_tells_of_their_waiting(shared_traces):
     (one,) = report.run_findings
     assert (one.rule, one.saving, one.severity, one.confidence) == ("RNK106", None, Severity.MEDIUM, Confidence.LOW)
     assert one.scope.ranks == one.scope.ops == ()
-    # Rank 7 fetches its batch in the training loop for 1.2 ms, which slower others could use up.
+    # Rank 7 fetches its batch in the training loop for 1.2 ms, most of which slower others could use up.
     (loading,) = [each for each in report.ranks[0].findings if each.rule == "DAT101"]
-    assert loading.low == 0 < loading.saving < loading.bound
+    assert 0 < loading.low < loading.saving / 2 < loading.saving < loading.bound
 
 
 @pytest.mark.parametrize("rank", [0, 5])

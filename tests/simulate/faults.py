@@ -99,7 +99,7 @@ def straggler(workload: Workload, size: float) -> Workload:
 @_fault("comm_exposed")
 def exposed_comm(workload: Workload, size: float) -> Workload:
     """All gradients are reduced at once after the backward pass, over a link `size` times as slow."""
-    ranks = replace(workload.ranks, bucket=2**62, bandwidth=workload.ranks.bandwidth / size)
+    ranks = replace(workload.ranks, bucket=2**62, first_bucket=0, bandwidth=workload.ranks.bandwidth / size)
     return replace(workload, ranks=ranks)
 
 

@@ -20,7 +20,8 @@ A100 = replace(HEALTHY, device=Device(units=96, name="NVIDIA A100-SXM4-80GB"))
 DEEP = replace(HEALTHY, model=Model(layers=6, hidden=512))
 WIDE = replace(HEALTHY, model=Model(layers=2, hidden=2048))
 LONG = replace(HEALTHY, model=Model(layers=2, sequence=2048, batch=4))
-TWO = replace(HEALTHY, ranks=Ranks(2, block=512))
+TWO = replace(HEALTHY, ranks=Ranks(2, bucket=25 * 2**20, first_bucket=2**20, block=512))
+"""In buckets as DistributedDataParallel fills them by itself."""
 SHARDED = replace(HEALTHY, ranks=Ranks(3, "sharded", bandwidth=300e9, block=512))
 
 

@@ -194,9 +194,10 @@ class Host:
         )
         self._return(call, self.workload.host.launch, 0)
 
-    def call(self, name: str, klass: str, cost: int, until: int = 0) -> Call:
-        """A runtime call that launches nothing; it lasts until `until` at least."""
+    def call(self, name: str, klass: str, cost: int, until: int = 0, begin: int = 0) -> Call:
+        """A runtime call that launches nothing; it works from `begin` on, and lasts until `until` at least."""
         call = self._begin_call(name, klass)
+        self.until(begin)
         self._return(call, cost, until)
         return call
 

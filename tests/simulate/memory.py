@@ -43,10 +43,10 @@ class Allocator:
         self._record(address, -size)
 
     def empty(self) -> None:
-        """`torch.cuda.empty_cache()`: unused segments go back to the device, which must be idle for that."""
+        """`torch.cuda.empty_cache()`: unused segments go back to the device, once nothing uses them."""
         host = self._host
         done = host.launched_done() + on_grid(host.workload.host.wake, host.workload.tick)
-        host.call("cudaFree", "alloc", host.workload.host.allocate, done)
+        host.call("cudaFree", "alloc", host.workload.host.allocate, begin=done)
         self.reserved = _rounded(self.allocated, self._segment)
 
     def _record(self, address: int, size: int) -> None:

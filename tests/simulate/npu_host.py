@@ -121,11 +121,11 @@ class NpuHost(Host):
         """An NPU fills memory with a kernel."""
         self.launch(fill, key)
 
-    def call(self, name: str, klass: str, cost: int, until: int = 0) -> Call:
+    def call(self, name: str, klass: str, cost: int, until: int = 0, begin: int = 0) -> Call:
         """A call that launches nothing; before one that waits, the queue must be empty."""
-        if until:
+        if until or begin:
             self.until(self._queue_empty())
-        return super().call(_NAMES.get(name, name), klass, cost, until)
+        return super().call(_NAMES.get(name, name), klass, cost, until, begin)
 
     def _queue_empty(self) -> int:
         return max(self.now, self._dequeued)

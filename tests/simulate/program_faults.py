@@ -50,6 +50,13 @@ def _loaded_in_loop(workload: Workload, size: float) -> Workload:
     return replace(workload, loader=replace(workload.loader, cost=round(size * MS), workers=0))
 
 
+def _loaded_beside(workload: Workload, _: float) -> Workload:
+    """Workers make them, and take the host's cores: it is a fifth slower, as PyTorch's samples of ResNet-50 tell."""
+    host = workload.host
+    slower = {name: round(1.2 * getattr(host, name)) for name in ("op", "python", "launch", "copy", "other")}
+    return replace(workload, host=replace(host, **slower))
+
+
 def _dead_rank(workload: Workload, size: float) -> Workload:
     """The last rank's kernels take `size` times as long, and nobody has recorded it."""
     last = workload.ranks.count - 1
@@ -62,10 +69,16 @@ def _slow_link(workload: Workload, size: float) -> Workload:
     return replace(workload, ranks=replace(workload.ranks, bandwidth=workload.ranks.bandwidth / size))
 
 
+def _due_buckets(workload: Workload, size: float) -> Workload:
+    """The same, and gradients are reduced as DistributedDataParallel does it by itself."""
+    slow = _slow_link(workload, size)
+    return replace(slow, ranks=replace(slow.ranks, bucket=25 * 2**20, first_bucket=2**20))
+
+
 def _late_buckets(workload: Workload, size: float) -> Workload:
     """The same, and all gradients are reduced at once after the backward pass."""
     slow = _slow_link(workload, size)
-    return replace(slow, ranks=replace(slow.ranks, bucket=2**62))
+    return replace(slow, ranks=replace(slow.ranks, bucket=2**62, first_bucket=0))
 
 
 def _free_host(workload: Workload, _: float) -> Workload:
@@ -104,6 +117,7 @@ PROGRAM: dict[str, Apply] = {
     "churn": _script(churn=round),
     "blocking_metric": _script(metric=lambda size: round(size * 2**20), metric_waits=_true),
     "barrier": _script(barrier=_true),
+    "norm": _script(norm=_true),
     "metric": _script(metric=lambda size: round(size * 2**20)),
     "graph": _script(graph=lambda _: "before"),
     "graph_capture": _script(graph=lambda _: "within"),
@@ -114,8 +128,10 @@ PROGRAM: dict[str, Apply] = {
     "vocabulary": _model(vocabulary=round),
     "tokens": _model(sequence=round),
     "loaded_in_loop": _loaded_in_loop,
+    "loaded_beside": _loaded_beside,
     "dead_rank": _dead_rank,
     "slow_link": _slow_link,
+    "due_buckets": _due_buckets,
     "late_buckets": _late_buckets,
     "free_host": _free_host,
     "steps": _steps,

@@ -30,6 +30,9 @@ SAMPLE = (
     "gpu/device/zero_fill",
     "npu/device/empty_cache",
     "npu/device/collections+blocking_metric",
+    "gpu/device/loaded_in_loop+device_sync",
+    "gpu/host/slow_loader+small_copies+host_barrier",
+    "gpu/device/small_copies+compile_again+host_barrier",
 )
 """Their first cause is right, and their savings are in range."""
 CASES = {case.name: case for case in every()}
@@ -59,6 +62,11 @@ OTHERS: tuple[tuple[str, dict[str, float], Model, Host, int, int], ...] = (
         3,
         7,
     ),
+    # Gradients are ready when what a queue launches for them is done.
+    ("ascend", {"late_buckets": 6.56}, Model(layers=1, sequence=256, batch=4), FAST, 2, 7),
+    ("nvidia", {"norm_read": 400, "late_buckets": 4}, Model(layers=3, hidden=768), SLOW, 2, 7),
+    # Matrices of scores take memory.
+    ("ascend", {"device_sync": 3, "churn": 4, "plain_attention": 512}, Model(batch=6), FAST, 1, 7),
     # What a fused optimizer leaves is no work of chains.
     ("nvidia", {"written_out": 4, "loop_optimizer": 4}, Model(layers=4, batch=3), SLOW, 1, 7),
 )

@@ -62,6 +62,7 @@ class Training:
         self._collectives = 0
         self._sequence = 100
         self._bucket: list[Tensor] = []
+        self._first = True
         self._reduces = True
         self._nodes: list[Node] = []
         self._recording = False
@@ -264,7 +265,7 @@ class Training:
             self.host.work(self.workload.script.log, "log")
 
     def _backward(self, ran: list[_Ran]) -> Generator[Meeting, Met, None]:
-        host = self.host
+        host, self._first = self.host, True
         with self._phase("backward"), self._frame("torch/_tensor.py(581): backward"), host.on(AUTOGRAD):
             for each in reversed(ran):
                 host.python()
@@ -289,17 +290,18 @@ class Training:
         host, ranks = self.host, self.workload.ranks
         for number, each in enumerate(parameters, start=1):
             name = "torch::autograd::AccumulateGrad"
-            with host.op(f"autograd::engine::evaluate_function: {name}"), host.op(name):
+            with host.op(f"autograd::engine::evaluate_function: {name}"), host.op(name, (each,)):
                 with host.op("aten::detach", (each,)):
                     pass
                 self._bucket.append(each)
-                full = sum(part.bytes for part in self._bucket) >= ranks.bucket
+                limit = ranks.first_bucket if self._first and ranks.first_bucket else ranks.bucket
+                full = sum(part.bytes for part in self._bucket) >= limit
                 if full or (last and number == len(parameters)):
                     yield from self._reduce()
 
     def _reduce(self) -> Generator[Meeting, Met, None]:
         ranks, elements = self.workload.ranks, sum(each.elements for each in self._bucket)
-        self._bucket = []
+        self._bucket, self._first = [], False
         if ranks.count == 1 or not self._reduces:
             return
         if ranks.strategy == "ddp":

@@ -68,8 +68,10 @@ class Script:
     """Ranks meet on the host (gloo) before every step."""
     pin: int = 0
     """Pinning a batch in the loop takes so long."""
+    norm: bool = False
+    """The norm of the gradients is computed."""
     norm_reads: int = 0
-    """Python after the norm of the gradients was read, if it is."""
+    """Python after it was read, if it is."""
     zero_fill: bool = False
     """Gradients are filled with zeros before every step."""
     unused_search: int = 0
@@ -175,6 +177,8 @@ class Ranks:
     """`ddp` (all-reduce) or `sharded` (reduce-scatter, then all-gather after the optimizer)."""
     bucket: int = 16 * 2**20
     """Gradients are reduced when so many bytes are ready."""
+    first_bucket: int = 0
+    """The first ones of a backward pass; 0: as the others."""
     bandwidth: float = 100e9
     latency: int = 12 * US
     extra: int = 0

@@ -36,7 +36,8 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
 def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summary: bool = False) -> RankAnalysis:
     """The same, for those who go on with the derived tables; with less `detail` only what such a view needs.
 
-    Of a `summary`, whose rank gets no verdict, that is not what its sync points cost.
+    Of a `summary`, whose rank gets no verdict, that is neither what its sync points cost nor, with a device, what its
+    host did.
     """
     device = len(context.device) > 0
     checks: tuple[Check, ...] = ()
@@ -64,7 +65,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summar
         device=context.devices[0] if device else None,
         partitions=context.once(partitions) if device else (),
         idle=context.once(idle_causes) if device else NotMeasured("no_device_events"),
-        host=context.once(host_split),
+        host=None if device and summary else context.once(host_split),
         checks=checks,
         tables=by_key,
         synced=context.once(worth_naming) if device and not summary else {},

@@ -36,7 +36,7 @@ class RankAnalysis(NamedTuple):
     partitions: tuple[Partition, ...]
     """One a device, headline first."""
     idle: IdleCauses | NotMeasured
-    host: HostSplit | NotMeasured
+    host: HostSplit | NotMeasured | None
     checks: tuple[Check, ...]
     tables: Mapping[str, Table] = {}
     """By key, in reading order."""

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import compress
@@ -21,7 +20,6 @@ from traceanalyze.report.output import Target, once_each, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from traceanalyze.pipeline.compare import CompareChoices
     from traceanalyze.report.model import CompareReport
 
 _NAME = "performance_comparison_result_"
@@ -75,15 +73,6 @@ def in_layout_of_msprof(target: Target) -> Target:
     if target.format != "xlsx":
         raise UsageError("--layout msprof: is of a workbook; give -o FILE.xlsx or a folder")
     return target._replace(format="msprof")
-
-
-def unmarked(choices: "CompareChoices", report: "CompareReport") -> "CompareChoices":
-    """The same comparison, of the same ranks, as if no recording had marked steps."""
-    base, candidate = choices.base, choices.candidate
-    if report.comparison is not None:
-        base = base._replace(rank=report.comparison.base.rank)
-        candidate = candidate._replace(rank=report.comparison.candidate.rank)
-    return replace(choices, base=base, candidate=candidate, common=choices.common._replace(step_marker="(?!)"))
 
 
 def write_compare(
@@ -232,7 +221,7 @@ def compare(
     from traceanalyze.comparison.side import SECTIONS, CompareOptions
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare_report
+    from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare_reports
     from traceanalyze.report.view import View
 
     if debug:
@@ -267,8 +256,7 @@ def compare(
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(words, wanted=not quiet) as progress:
-        found = written = compare_report(choices, progress=progress)
-        if layout == Layout.MSPROF and not (step_marker or base_step or comparison_step):
-            # There nothing is a step: all that was recorded is compared.
-            written = compare_report(unmarked(choices, found), progress=progress)
-    write_compare(found, targets, words, view, written=written)
+        # There nothing is a step: all that was recorded is compared.
+        unmarked = layout == Layout.MSPROF and not (step_marker or base_step or comparison_step)
+        found = compare_reports(choices, progress=progress, unmarked=unmarked)
+    write_compare(found[0], targets, words, view, written=found[-1])

@@ -256,9 +256,13 @@ def _numbers(work: Work, own: NDArray[np.int64], field: str, missing: int = MISS
 def _bound(work: Work, own: NDArray[np.int64]) -> tuple[str | NotMeasured, float | NotMeasured, NDArray[np.int64]]:
     """The unit that works longest, the part of the time of all kernels with counters in which it does, and its kernels.
 
-    Those in which it works: the clocks of cube and vector cores are others.
+    Those in which it works: the clocks of cube and vector cores are others. What mostly runs on the AI CPU, which has
+    no counters, is bound by that.
     """
-    untold = NotMeasured("no_core_counters")
+    untold, on_host = NotMeasured("no_core_counters"), own[_named(work, own, "core", _AI_CPU)]
+    part = int(work.time[on_host].sum()) / max(int(work.time[own].sum()), 1)
+    if part > 1 / 2:
+        return "unit_ai_cpu", part, on_host
     row = work.context.device.row[work.event[own]]
     busy, kernels = {}, {}
     for unit, field in UNITS.items():

@@ -68,9 +68,6 @@ _SAY = sentences(
 _MOST = 0.5
 """Own: share of the kernels from which on something about them is said of all."""
 
-_MOSTLY = 0.2
-"""Own: part of what is to win in a part of the step, from which on an operator is named for it."""
-
 _TABLE = declare(
     "migration",
     "From GPU to NPU: what there is to win (per step)",
@@ -374,14 +371,15 @@ def _others(
                 )
                 yield cells | {"to_do": (each,) if cells["to_do"] else ()}
                 continue
-            longest = [place for place in idle.get(part.key, ())[:2] if place.longer >= _MOSTLY * cells["win_ns"]]
+            longest = [place for place in idle.get(part.key, ())[:2] if place.longer >= WORTH * cells["win_ns"]]
             if cells["to_do"] and longest:
                 where = (
                     said(_SAY[at.message], time=(Kind.DURATION, at.longer), op=(Kind.NAME, at.op)) for at in longest
                 )
                 # What the device does without after the host has waited for it comes of the waiting.
-                after_wait = longest[0].message == "to_in" and longest[0].op in about.waits
-                told = (_checked("sync"),) if after_wait and part.key == "untraced" else cells["to_do"]
+                waits = [at.message == "to_in" and at.op in about.waits for at in longest if part.key == "untraced"]
+                told = () if any(waits[:1]) else cells["to_do"]
+                told += (_checked("sync"),) if any(waits) else ()
                 cells |= {"to_do": (*where, *told), "frame": longest[0].frame}
             if cells["to_do"] and check in {"dispatch", "dispatch_longer", "host_op"}:
                 cells["to_do"] += tuple(_queue(about.environment))

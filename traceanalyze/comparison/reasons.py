@@ -14,9 +14,8 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.host.nesting import innermost
-from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import HostSplit, host_states
-from traceanalyze.analyses.idle.idle import Pieces, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.idle import Pieces, idle_gaps, step_pieces
 from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.kernels.ascend import type_of_name
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
@@ -229,7 +228,7 @@ def idle_reasons(side: Side, labels: Labels, of_cause: Mapping[Cause, str]) -> R
     nothing, or has launched already, after the operator whose work came next. Waiting for data is one row.
     """
     context = side.context
-    cut, _ = idle.clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
+    cut, _ = context.once(step_pieces)
     event = context.once(idle_gaps).event[cut.gap]
     track, at, call = _host(context, cut)
     place = innermost(context.op_nest, track, at)

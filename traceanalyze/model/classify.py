@@ -6,6 +6,7 @@ Everything here works on one text at a time and is applied once a distinct name.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from traceanalyze.model.classifier import Names, classifier_of_kernel, classifier_of_range
@@ -98,6 +99,8 @@ def rocm_copy_kind(name: str) -> EventKind | None:
     return None
 
 
+_NAMES = 4096
+"""Names that are known, once looked at: those of many ranks are the same."""
 PROFILER_STEP = regex(r"ProfilerStep#(\d+)")
 _DATA = regex(r"enumerate\(DataLoader\)#.*__next__|enumerate\(DataPipe\)#")
 _PEER = regex(
@@ -120,6 +123,7 @@ def is_data_loading(name: str, options: ClassifyOptions) -> bool:
     return classifier_of_range(name, options.plugins) >= 0
 
 
+@lru_cache(_NAMES)
 def is_peer_wait(name: str) -> bool:
     """A collective or rendezvous that runs on the host (gloo, MPI, barrier, store)."""
     return _PEER.match(name) is not None
@@ -144,9 +148,8 @@ def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptio
     found = _user_class(name, options)
     if found is not None:
         return found
-    excluded = "triton" if name.startswith("triton_") else "fused_comm" if _FUSED_COMM.search(name) else None
-    if excluded is not None:
-        return DeviceClass.COMPUTE, excluded
+    if name.startswith("triton_") or _is_fused(name):
+        return DeviceClass.COMPUTE, "triton" if name.startswith("triton_") else "fused_comm"
     if has_collective_args:
         return DeviceClass.COMM, "collective args"
     if _is_comm_name(name):
@@ -168,6 +171,12 @@ def _user_class(name: str, options: ClassifyOptions) -> tuple[DeviceClass, str] 
     return klass, f"plug-in {options.plugins[plugin].plugin}"
 
 
+@lru_cache(_NAMES)
+def _is_fused(name: str) -> bool:
+    return _FUSED_COMM.search(name) is not None
+
+
+@lru_cache(_NAMES)
 def _is_comm_name(name: str) -> bool:
     if _DEEP_EP.search(name):
         return _DEEP_EP_COMM.search(name) is not None and "layout" not in name.lower()

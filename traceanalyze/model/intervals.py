@@ -159,6 +159,8 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Time inside both sets."""
     if len(a.start) == 0 or len(b.start) == 0:
         return EMPTY
+    if len(b.start) == 1 and b.start[0] <= a.start[0] and a.end[-1] <= b.end[0]:
+        return a  # as most is that is asked for in steps which follow each other
     library = _library()
     return Intervals(*_overlaps_twin(a, b)[:2]) if library is None else _combined(library.trace_intersect, a, b)
 

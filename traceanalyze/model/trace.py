@@ -1,11 +1,11 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import MISSING, Rows, Sparse, Strings
@@ -272,7 +272,7 @@ class Trace:
     @property
     def content(self) -> tuple[int, int, int]:
         """What tells recordings apart: the number of events, and checksums of their starts and durations."""
-        start, length = (zlib.crc32(np.ascontiguousarray(each).data) for each in (self.events.ts, self.events.dur))
+        start, length = (crc32(np.ascontiguousarray(each).data) for each in (self.events.ts, self.events.dur))
         return self.times or (len(self.events), start, length)
 
     def device_name(self, device: int | None) -> str | None:

@@ -13,7 +13,7 @@ from traceanalyze.analyses.communication.collectives import description_rows, li
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import host_states
-from traceanalyze.analyses.idle.idle import clipped, idle_pieces
+from traceanalyze.analyses.idle.idle import step_pieces
 from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
@@ -220,38 +220,47 @@ def compare(
 
 def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = None) -> CompareReport:
     """The comparison that the choices describe."""
+    return compare_reports(choices, progress=progress)[0]
+
+
+def compare_reports(
+    choices: CompareChoices, *, progress: ReadProgress | None = None, unmarked: bool = False
+) -> tuple[CompareReport, ...]:
+    """The comparison that the choices describe; then if wanted that of the same ranks as if no steps were marked."""
     options, both = choices.options, (choices.base, choices.candidate)
     # What cannot be understood is an error before anything is read.
     if choices.op_name_map:
         options = replace(options, op_name_map=name_map(choices.op_name_map))
-    analyses = [each.options(choices.common) for each in both]
+    marked = [choices.common, *((choices.common._replace(step_marker="(?!)"),) if unmarked else ())]
+    analyses = [[each.options(common) for common in marked] for each in both]
     rules = choices.common.rules()
     read = [_read(each, wanted, rules, progress) for each, wanted in zip(both, analyses, strict=True)]
     chosen = zip(read, _wanted(read), analyses, strict=True)
     base, candidate = (_load(one, wanted, analysis, rules) for one, wanted, analysis in chosen)
     notes = [*(("base", note) for note in base.notes), *(("candidate", note) for note in candidate.notes)]
-    comparison = compare_sides(base.side, candidate.side, options)
-    return build_compare(
-        comparison, version=__version__, notes=notes, options=choices.listed(), beside=(base.beside, candidate.beside)
+    given, beside = choices.listed(), (base.beside, candidate.beside)
+    return tuple(
+        build_compare(compare_sides(*sides, options), version=__version__, notes=notes, options=given, beside=beside)
+        for sides in zip(base.sides, candidate.sides, strict=True)
     )
 
 
 class _Ranks:
     """What the analysis says of each of several traces, and one of them: that with the longest step."""
 
-    def __init__(self, options: Options, rules: Plan) -> None:
+    def __init__(self, options: Sequence[Options], rules: Plan) -> None:
         self._options, self._rules = options, rules
         self._longest = 0
         self.kept: Trace | None = None
-        self.analysed: dict[str, AnalysedRank] = {}
-        """By path; empty where there is one trace."""
+        self.analysed: list[dict[str, AnalysedRank]] = [{} for _ in options]
+        """By path; empty where there is one trace. Rules look at the first."""
 
     def use(self, trace: Trace) -> Trace:
         """Look at a trace, and return what is needed to group it."""
         if self.kept is None:
             self.kept = trace
             return sampled(trace)
-        if not self.analysed:
+        if not self.analysed[0]:
             self._longest = self._analyse(self.kept)
         length = self._analyse(trace)
         if length > self._longest:
@@ -260,11 +269,14 @@ class _Ranks:
 
     def _analyse(self, trace: Trace) -> int:
         """Its mean step, ns."""
-        few = len(self.analysed) < MOST_TOGETHER
-        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL, together=few)
-        self.analysed[trace.origin.path] = without_bulk(one)
+        few, path = len(self.analysed[0]) < MOST_TOGETHER, trace.origin.path
+        one = analysed_rank(trace, self._options[0], self._rules, detail=Detail.NORMAL, together=few)
+        self.analysed[0][path] = without_bulk(one)
         if not few:
-            self.analysed = {path: each._replace(program=None) for path, each in self.analysed.items()}
+            self.analysed[0] = {path: each._replace(program=None) for path, each in self.analysed[0].items()}
+        for known, options in zip(self.analysed[1:], self._options[1:], strict=True):
+            other = analysed_rank(trace, options, Plan(()), detail=Detail.NORMAL, together=False)
+            known[path] = without_bulk(other)
         return _mean(one)
 
 
@@ -285,7 +297,8 @@ _OF_RULES = frozenset({"concrete", "blocks_per_sm"})
 
 
 class _Loaded(NamedTuple):
-    side: Side
+    sides: tuple[Side, ...]
+    """By each of the options."""
     notes: tuple[str, ...]
     """Remarks on its input."""
     beside: Beside
@@ -300,6 +313,8 @@ class _Read(NamedTuple):
     ranks: _Ranks
     beside: SideBySide
     """Without its ranks."""
+    clusters: tuple["Cluster | None", ...]
+    """How its ranks compare, by each of the options."""
     asked: int | None
     """Position of the rank asked for."""
     lead: int
@@ -308,16 +323,19 @@ class _Read(NamedTuple):
     """By rank how long it works by itself, ns, else its step; of recordings that are whole, if any is."""
 
 
-def _read(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProgress | None) -> _Read:
+def _read(chosen: SideChoices, options: Sequence[Options], rules: Plan, progress: ReadProgress | None) -> _Read:
     ranks, (path, name) = _Ranks(options, rules), _named_run(chosen.path)
     inputs = gather([path], ranks.use, progress=progress)
     run = _only(group_runs(inputs.traces, inputs.lost), chosen, path, name)
-    found = [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed]
+    found, *others = (
+        [known[one.origin.path].with_trace(one) for one in run.traces if known] for known in ranks.analysed
+    )
     beside, numbers, notes = side_by_side(found, rules), [one.origin.rank for one in run.traces], run.notes
+    clusters = beside.cluster, *(side_by_side(each, None).cluster for each in others)
     asked = _asked(chosen, run.name, numbers)
     if not found:
         times = {rank: 0 for rank in numbers if rank is not None}
-        return _Read(run, (*inputs.notes, *notes), ranks, beside, asked, 0, times)
+        return _Read(run, (*inputs.notes, *notes), ranks, beside, clusters, asked, 0, times)
     # Imported here: many profiles have one rank.
     from traceanalyze.report.contents.ranks import whole_recordings
 
@@ -327,8 +345,9 @@ def _read(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     told = all(alone is not None for _, _, alone, _ in rows)
     times = {rank: alone if told and alone is not None else step for rank, step, alone, _ in rows if rank is not None}
     lead = leading(steps, own, whole)
-    ranks.analysed.clear()
-    return _Read(run, (*inputs.notes, *notes), ranks, beside._replace(ranks=()), asked, lead, times)
+    for known in ranks.analysed:
+        known.clear()
+    return _Read(run, (*inputs.notes, *notes), ranks, beside._replace(ranks=()), clusters, asked, lead, times)
 
 
 class _Wanted(NamedTuple):
@@ -365,31 +384,36 @@ def _wanted(read: Sequence[_Read]) -> Iterator[_Wanted]:
             yield _Wanted(at, "same", lead if slower else None)
 
 
-def _load(read: _Read, wanted: _Wanted, options: Options, rules: Plan) -> _Loaded:
+def _load(read: _Read, wanted: _Wanted, options: Sequence[Options], rules: Plan) -> _Loaded:
     ranks, beside, found = read.ranks, read.beside, read.run.traces[wanted.at]
     (trace, ranks.kept), file = (ranks.kept, None), found.origin.path
     if trace is None or trace.origin.path != file:
         # Which rank is compared only all of them tell, and one is in memory at a time.
         (trace,) = gather([file], lambda one: one, progress=None).traces
     trace = replace(trace, origin=found.origin)
-    one = side(trace, options, ranks=len(read.run.traces), rank_choice=wanted.choice)
+    sides = [side(trace, each, ranks=len(read.run.traces), rank_choice=wanted.choice) for each in options]
     del trace
-    waited = _waited(beside.cluster, wanted.at, one.info.steps)
-    unrecorded = _unrecorded(one.context, {each.origin.rank for each in read.run.traces})
-    one = one._replace(info=replace(one.info, waited=waited, slowest=wanted.slowest, unrecorded=unrecorded))
-    own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
-    lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
-    if not foreign(rules):
-        one = one._replace(context=for_rules(without_ids(one.context)))
-    outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted.at], beside.across or Outcome()
+    for at, (one, cluster) in enumerate(zip(sides, read.clusters, strict=True)):
+        waited = _waited(cluster, wanted.at, one.info.steps)
+        unrecorded = _unrecorded(one.context, {each.origin.rank for each in read.run.traces})
+        info = replace(one.info, waited=waited, slowest=wanted.slowest, unrecorded=unrecorded)
+        context = one.context if foreign(rules) else for_rules(without_ids(one.context))
+        sides[at] = one._replace(info=info, context=context)
+    context = sides[0].context
+    own = (note for note in context.trace.read.notes if isinstance(note, Lost | Unmatched))
+    lost = [_WORK_LOST] if context.doubt == "work_lost" else []
+    outcome, across = (beside.outcomes or [_outcome(context, rules)])[wanted.at], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     of_ranks = frozenset(each.rule for each in across.findings)
-    known = Beside(outcome, beside.cluster, _named(one.context, outcome), of_ranks)
-    one = one._replace(context=one.context.connected(_BY_NOW, IDS | OF_TABLES | _OF_RULES))
+    about = Beside(outcome, beside.cluster, _named(context, outcome), of_ranks)
+    del context
+    bulk = IDS | OF_TABLES | _OF_RULES
+    connected = tuple(one._replace(context=one.context.connected(_BY_NOW, bulk)) for one in sides)
+    del sides
     give_back()
-    return _Loaded(one, (*read.notes, *own, *lost), known)
+    return _Loaded(connected, (*read.notes, *own, *lost), about)
 
 
 def _named_run(path: str) -> tuple[str, str]:
@@ -441,7 +465,7 @@ def _named(context: Context, outcome: Outcome) -> int:
     """
     if not context.devices:
         return 0
-    pieces, _ = clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
+    pieces, _ = context.once(step_pieces)
     untraced = pieces.cause == Cause.UNTRACED
     told = [one.intervals for one in outcome.findings if one.intervals is not None and one.explains and not one.once]
     spans = np.concatenate((np.zeros((0, 2), np.int64), *told))

@@ -202,7 +202,8 @@ def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     if values.dtype.kind != "i" or not len(values):
         return values, []
     values = values.astype(np.int64)
-    kind, steps = width(values), np.diff(values, prepend=values[:1])
+    kind, steps = width(values), np.zeros_like(values)
+    np.subtract(values[1:], values[:-1], out=steps[1:])
     small = width(steps)
     return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
 

@@ -18,7 +18,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import StepKey
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.model.native import give_back
+from traceanalyze.model.native import give_back, keep_freed
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
@@ -287,12 +287,14 @@ def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | 
 
 def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
     """What is made of a trace that is yet to be read: nobody else is to hold what its analyses let go."""
-    options, rules = job.choices.options()._replace(agreed=job.agreed), job.choices.rules()
-    detail, alone, together = job.choices.detail, job.alone, job.together
+    options, detail = job.choices.options()._replace(agreed=job.agreed), job.choices.detail
+    alone, together = job.alone, job.together
     if detail == Detail.QUIET:
         return rank_verdict(read(), options, alone=alone, together=together)
     if job.summary:
+        keep_freed()
         return rank_summary(read(), options)
+    rules = job.choices.rules()
     return analysed(context_of(read(), options), rules, job.allocators, detail=detail, alone=alone, together=together)
 
 

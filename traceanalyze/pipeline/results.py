@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.model.native import give_back
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
@@ -48,6 +49,10 @@ _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 LARGE = 20_000_000
 """Bytes of all inputs from which on a second process is worth its start; every further one for half as many."""
+
+
+_TRIMMED = 64
+"""Results after which freed memory is given back."""
 
 
 class Work(NamedTuple):
@@ -210,7 +215,7 @@ def results(
         if keep is not None:
             keep(at, part)
         yield at, one
-    for at, found in _made(left, progress, work):
+    for at, found in _trimmed(_made(left, progress, work)):
         one = _taken(found, spool)
         if isinstance(found, bytes):
             # Why something cannot be read may pass: it is tried again.
@@ -221,6 +226,15 @@ def results(
         yield at, one
     if cache is not None and left:
         cache.trim()
+
+
+def _trimmed(found: Iterator[Made]) -> Iterator[Made]:
+    """The same; between what is kept of many lies much that was freed, and is given back now and then."""
+    for count, one in enumerate(found, 1):
+        yield one
+        if not count % _TRIMMED:
+            give_back()
+    give_back()
 
 
 def _opened(work: Work) -> Cache | None:

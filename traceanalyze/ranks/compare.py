@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.ranks.links import links, sends, waits_between
+from traceanalyze.ranks.links import between, links, sends, waits_between
 from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
 from traceanalyze.ranks.pipeline import pipeline_tables
@@ -157,6 +157,7 @@ def _labelled(summaries: Sequence[RankSummary], places: Sequence[int]) -> tuple[
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
     """All tables over the ranks, the most telling first."""
+    pairs = between(cluster)
     return (
         rank_waits(cluster),
         *((rank_groups(cluster),) if len(cluster.ranks) > MANY else ()),
@@ -165,8 +166,8 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         rank_steps(cluster),
         clock_offsets(cluster),
         links(cluster.ranks),
-        sends(cluster),
-        *pipeline_tables(cluster),
+        sends(cluster, pairs),
+        *pipeline_tables(cluster, pairs),
         *spread_tables(cluster.ranks),
     )
 

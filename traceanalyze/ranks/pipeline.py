@@ -1,7 +1,7 @@
 """The stages of a pipeline over one step: what each computes, sends and receives when, and where it waits (§12)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Phase
-from traceanalyze.ranks.links import Place, moves, transfers
+from traceanalyze.ranks.links import Between, Moved, moves
 from traceanalyze.ranks.match import POINT_TO_POINT, clock_offsets
 from traceanalyze.ranks.overview import groupings
 from traceanalyze.ranks.results import MANY, Cluster, Stages, spans
@@ -28,8 +28,8 @@ _SAY = sentences(
     pipeline_first_ranks="Of {count} ranks the first {shown} are shown.",
     pipeline_clocks="The clocks of ranks {ranks} are not known against the others: their steps begin at 0.",
     pipeline_least=(
-        "Waiting is what a send or receive takes beyond its partner; where that is not known, at least what it takes "
-        "beyond the shortest of its kind, group and size."
+        "Waiting is what a send or receive takes beyond its partner, and a batch beyond its partners together; where "
+        "one is not known, at least what it takes beyond the shortest of its kind, group and size."
     ),
 )
 PARTS = (
@@ -265,14 +265,14 @@ _PIPELINE = declare(
 )
 
 
-def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
+def pipeline_tables(cluster: Cluster, pairs: Between) -> tuple[Table, Table]:
     """A step of a pipeline, the last that all ranks kept: sums of each stage, and what it does when."""
     known = [rank.ran.stages if rank.ran else Stages() for rank in cluster.ranks]
     last = _last_step(cluster, known)
     if last is None:
         return _STAGES.missing("no_pipeline", detail=True), _PIPELINE.missing("no_pipeline", detail=True)
     step, own = last
-    places = _places(cluster)
+    places = _places(cluster, pairs)
     shown = [at for at, one in enumerate(own) if len(one.step)]
     shown.sort(key=lambda at: (places[at] if places else 0, at))
     notes = [Message(_SAY["pipeline_least"])]
@@ -288,7 +288,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     zero, unknown = _zeros(cluster, own, shown)
     if unknown:
         notes.append(Message(_SAY["pipeline_clocks"], (("ranks", Kind.TEXT, spans(unknown)),)))
-    moved = moves(cluster, [one.collective[one.collective >= 0].tolist() for one in own], transfers(cluster))
+    moved = moves(pairs)
     records, sums = [], []
     for at in shown:
         head: dict[str, Value] = {
@@ -296,7 +296,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
             "rank": cluster.ranks[at].label,
             "step": step,
         }
-        pieces = list(_with_bubbles(own[at], cluster, at, moved))
+        pieces = list(_with_bubbles(own[at], cluster.ranks[at].collectives.end, moved[at]))
         records += [{**head, **_piece(each, zero[at])} for each in pieces]
         sums.append({**head, **_summed(pieces)})
     first, second = (
@@ -328,29 +328,35 @@ def _last_step(cluster: Cluster, known: Sequence[Stages]) -> tuple[str, list[Sta
     return None
 
 
-def _places(cluster: Cluster) -> list[int]:
+def _places(cluster: Cluster, pairs: Between) -> list[int]:
     """Stage of each rank; empty where nothing tells it.
 
-    By the groups that are named pipelines, else by those in which ranks send: after the member before it. A group of
-    all ranks beside others may be of several pipelines.
+    By the groups that are named pipelines, else after those before it with which it sends and receives. Where these are
+    not all told, after the member before it of the groups in which ranks send; one of all ranks beside others may be of
+    several pipelines.
     """
     ranks = cluster.ranks
     named = next((one for one in groupings(ranks) if one.kind == "by_stage"), None)
     if named is not None and (named.of >= 0).all():
         return [int(each) for each in named.of]
-    members = {
-        rank.groups[number].ranks
-        for rank in ranks
-        for number in np.unique(rank.collectives.group[POINT_TO_POINT[rank.collectives.kind]]).tolist()
-    }
-    every = {one.ranks for rank in ranks for one in rank.groups} - members
-    if () in members or (every and any(len(one) == len(ranks) > 2 for one in members)):
-        return []
-    stage = {rank.rank: 0 for rank in ranks}
-    follows = sorted({pair for one in members for pair in pairwise(sorted(one))}, key=lambda pair: pair[1])
-    for before, after in follows:
-        stage[after] = max(stage.get(after, 0), stage.get(before, 0) + 1)
-    return [stage[rank.rank] for rank in ranks]
+    if len(pairs.way) and (pairs.way >= 0).all():
+        ends = pairs.ends.source.tolist(), pairs.ends.target.tolist()
+        follows = {(min(pair), max(pair)) for pair in zip(*ends, strict=True)}
+    else:
+        members = {
+            rank.groups[number].ranks
+            for rank in ranks
+            for number in np.unique(rank.collectives.group[POINT_TO_POINT[rank.collectives.kind]]).tolist()
+        }
+        every = {one.ranks for rank in ranks for one in rank.groups} - members
+        if () in members or (every and any(len(one) == len(ranks) > 2 for one in members)):
+            return []
+        place = {rank.rank: at for at, rank in enumerate(ranks)}
+        follows = {(place[a], place[b]) for one in members for a, b in pairwise(sorted(one)) if {a, b} <= {*place}}
+    stage = [0] * len(ranks)
+    for before, after in sorted(follows, key=lambda pair: pair[1]):
+        stage[after] = max(stage[after], stage[before] + 1)
+    return stage
 
 
 def _zeros(cluster: Cluster, own: Sequence[Stages], shown: Sequence[int]) -> tuple[dict[int, int], list[str]]:
@@ -364,12 +370,12 @@ def _zeros(cluster: Cluster, own: Sequence[Stages], shown: Sequence[int]) -> tup
     return {at: first + ahead[label[at]] if at in begun else int(own[at].start[0]) for at in shown}, unknown
 
 
-def _with_bubbles(own: Stages, cluster: Cluster, at: int, moved: Mapping[Place, int]) -> Iterator[_Piece]:
+def _with_bubbles(own: Stages, ends: NDArray[np.int64], moved: Moved) -> Iterator[_Piece]:
     """Pieces of a step; of a send or receive the transfer is its end, and what lies before it waiting."""
-    ends = cluster.ranks[at].collectives.end
+    time = dict(zip(moved.row.tolist(), moved.time.tolist(), strict=True))
     columns = (each.tolist() for each in (own.part, own.number, own.start, own.end, own.busy, own.collective))
     for part, number, start, end, busy, row in zip(*columns, strict=True):
-        begin = start if row < 0 else min(max(int(ends[row]) - moved[at, row], start), end)
+        begin = start if row < 0 else min(max(int(ends[row]) - time[row], start), end)
         if start < begin:
             yield _Piece(_BUBBLE, -1, start, begin, 0)
         if begin < end:

@@ -60,6 +60,22 @@ class RankCollectives:
         return len(self.group)
 
 
+class Partners(NamedTuple):
+    """The other ends of the sends and receives of one rank that its recording tells: columns of one length.
+
+    Of a batch each; in order of `row`.
+    """
+
+    row: NDArray[np.int64] = NONE
+    """Position in the rank's collectives."""
+    rank: NDArray[np.int64] = NONE
+    """Of the run, or where its profiler counts so (HCCL) inside the group."""
+    kind: NDArray[np.int64] = NONE
+    """Position in `model.collectives.TYPES`: send, recv, or send_recv where the direction is not told."""
+    bytes: NDArray[np.int64] = NONE
+    """-1 where not recorded."""
+
+
 Members: TypeAlias = "tuple[int, ...] | range"
 """Ranks of a group. Those at even distances are a range: every rank of thousands knows the groups of thousands."""
 
@@ -220,6 +236,9 @@ class RankSummary:
     """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
     kernels: KernelTimes = field(default_factory=KernelTimes)
     """Kernels that take most time."""
+    partners: Partners = Partners()
+    inside: bool = False
+    """Whether `partners` are numbered inside the group."""
     networked: frozenset[str] | None = None
     """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
     ran: Ran | None = None

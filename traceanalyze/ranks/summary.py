@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import description_rows, listed_ranks, ranks_label, sizes, types
-from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.communication.parts import collective_parts, collective_tasks
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
@@ -23,7 +23,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
-from traceanalyze.ranks.links import link_traffic, networked_groups
+from traceanalyze.ranks.links import MOST_RANKS, link_traffic, networked_groups, partners
 from traceanalyze.ranks.pipeline import stages
 from traceanalyze.ranks.results import Group, KernelTimes, RankCollectives, RankSummary, members_of
 from traceanalyze.ranks.spread import ran
@@ -113,6 +113,8 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
         parts=_parts(context, analysis),
         groups=groups,
         collectives=collectives,
+        partners=partners(context, collectives),
+        inside=trace.origin.format == "ascend",
         links=link_traffic(context),
         group_names={name: members_of(ranks) for name, ranks in trace.groups.items()},
         host=trace.origin.host,
@@ -250,17 +252,9 @@ def _linked(trace: Trace) -> dict[str, int]:
 def _peers(context: Context, events: NDArray[np.int64]) -> NDArray[np.int64]:
     """Highest rank that the tasks of each collective name, -1 for none: so many ranks there are at least."""
     highest = np.full(len(context.device), -1, np.int64)
-    column = context.trace.events.fields.get("part_of")
-    if column is None:
-        return highest[events]
-    place = np.full(len(context.trace.events), -1, np.int64)
-    place[context.device.row] = np.arange(len(context.device))
-    row, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
-    valid = (owner >= 0) & (owner < len(place))
-    event = np.where(valid, place[np.where(valid, owner, 0)], -1)
+    row, event = collective_tasks(context)
     for field in ("src_rank", "dst_rank"):
         rank = context.trace.events.numbers(field, row)
-        # Ranks beyond any machine are the profiler's way of saying that there is none.
-        sane = (event >= 0) & (rank >= 0) & (rank < 2**20)
+        sane = (rank >= 0) & (rank < MOST_RANKS)
         np.maximum.at(highest, event[sane], rank[sane])
     return highest[events]

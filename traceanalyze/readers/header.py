@@ -192,6 +192,9 @@ EVENT_FIELDS = (
     Field("group_size", Kind.INT, ("Group size",)),
     Field("in_elements", Kind.INT, ("In msg nelems",)),
     Field("out_elements", Kind.INT, ("Out msg nelems",)),
+    # Ranks of the run, not of the group: torch looks them up in the group's ranks, and leaves them out where it cannot.
+    Field("to_rank", Kind.INT, ("Dst Rank",)),
+    Field("from_rank", Kind.INT, ("Src Rank",)),
     Field("dtype", Kind.TEXT, ("dtype",)),
     Field("sync_kind", Kind.TEXT, ("cuda_sync_kind",)),
     Field("wait_stream", Kind.INT, ("wait_on_stream",)),

@@ -293,10 +293,10 @@ def _present(fields: Mapping[str, Sparse]) -> dict[str, Sparse]:
 
 def _finer_than_us(found: Scan) -> bool:
     """Whether the recording itself has such times: what this tool has drawn over it does not tell its clock."""
-    events, drawn = found.events, found.strings.lookup(found.events.cat, lambda text: text == OVERLAY_CATEGORY)
+    events, drawn = found.events, found.strings.matches(found.events.cat, OVERLAY_CATEGORY.__eq__)
     if not drawn.any():
         return True
-    own = drawn == 0
+    own = ~drawn
     times = (events.ts[own], events.dur[own], found.instants.ts, found.flows.ts)
     return any(bool((column % 1000).any()) for column in times)
 

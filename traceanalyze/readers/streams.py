@@ -10,12 +10,12 @@ from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
-from traceanalyze.readers.inflate import Inflation, inflate, unzstd
+from traceanalyze.readers.inflate import Gunzip, Inflation, Joined, Readable, inflate, unzstd
 from traceanalyze.readers.remote import RemoteFile, is_remote
 from traceanalyze.readers.source import STDIN, Source, no_permission
 
@@ -83,10 +83,6 @@ class Background:
 _BLOCK = 1 << 18
 
 
-class _Readable(Protocol):
-    def readinto(self, buffer: memoryview, /) -> int | None: ...
-
-
 def _one_list(paths: Sequence[str]) -> Iterator[bytes]:
     """The text of files that hold a JSON list each as that of one list."""
     yield b"["
@@ -94,20 +90,6 @@ def _one_list(paths: Sequence[str]) -> Iterator[bytes]:
         body = Path(path).read_bytes().strip().removeprefix(b"[").removesuffix(b"]").strip(b" \t\r\n,")
         yield body + (b"," if body else b"")
     yield b"]"
-
-
-class _Joined:
-    """Blocks of bytes as a file."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._rest = blocks, memoryview(b"")
-
-    def readinto(self, buffer: memoryview) -> int:
-        while not self._rest and (block := next(self._blocks, None)) is not None:
-            self._rest = memoryview(block)
-        count = min(len(buffer), len(self._rest))
-        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
 
 
 class StoredBytes:
@@ -154,13 +136,13 @@ class StoredBytes:
         """Release the file; may be called twice."""
         self._resources.close()
 
-    def _open(self, source: Source, *, whole: bool) -> _Readable:
+    def _open(self, source: Source, *, whole: bool) -> Readable:
         if source.path == "-":
-            return cast("_Readable", sys.stdin.buffer)
+            return cast("Readable", sys.stdin.buffer)
         if source.member:
             return self._member(source)
         if source.more:
-            return _Joined(_one_list((source.path, *source.more)))
+            return Joined(_one_list((source.path, *source.more)))
         if is_remote(source.path):
             return self._resources.enter_context(RemoteFile(source.path, whole=whole))
         try:
@@ -170,7 +152,7 @@ class StoredBytes:
         except OSError as error:
             raise self._closed_after(error) from error
 
-    def _member(self, source: Source) -> _Readable:
+    def _member(self, source: Source) -> Readable:
         # Imported here, as below: most sources are no archives, and with zipfile come shutil, bz2 and lzma.
         import zipfile
 
@@ -179,7 +161,7 @@ class StoredBytes:
             file: Any = self._resources.enter_context(RemoteFile(source.path, whole=True)) if remote else source.path
             archive = self._resources.enter_context(zipfile.ZipFile(file))
             self.packed = archive.getinfo(source.member).compress_size
-            return cast("_Readable", self._resources.enter_context(archive.open(source.member)))
+            return cast("Readable", self._resources.enter_context(archive.open(source.member)))
         except PermissionError as error:
             raise no_permission(self._name) from error
         except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
@@ -217,12 +199,16 @@ class Stream:
         self._stored = StoredBytes(source, whole=ahead)
         self._end = sys.maxsize
         self._parts: list[StoredBytes] = []
+        self._direct: Readable | None = None
+        """What text is read from behind `head` where no thread does."""
         # What comes over a network is waited for in a thread, too.
         remote = ahead and is_remote(source.path)
         try:
             first = _at_least(HEAD_BYTES, iter(self._stored.read, b""))
             self.compressed = bool(source.member) or first.startswith((GZIP_MAGIC, ZSTD_MAGIC))
             self._threaded = self.compressed or remote
+            if not self._threaded:
+                self._direct = self._stored
             self._blocks = self._unpacked(first, ahead=ahead) if self._threaded else iter((first,))
             self.head = _at_least(HEAD_BYTES, self._blocks)
         except BaseException:
@@ -268,12 +254,11 @@ class Stream:
         if self._progress:
             self._progress(min(self.consumed, self._source.size or sys.maxsize))  # a part may be read twice
         buffer = buffer[: self._end - self.text_bytes]
-        while not self._pending:
-            block = next(self._blocks, None)
-            if block is None:
-                count = 0 if self._threaded else self._stored.readinto(buffer)
-                self.text_bytes += count
-                return count
+        if self._direct and not self._pending:
+            count = self._direct.readinto(buffer) or 0
+            self.text_bytes += count
+            return count
+        while not self._pending and (block := next(self._blocks, None)) is not None:
             self._pending = memoryview(block)
         count = min(len(buffer), len(self._pending))
         buffer[:count] = self._pending[:count]
@@ -321,6 +306,15 @@ class Stream:
 
     def _unpacked(self, first: bytes, *, ahead: bool) -> Iterator[bytes]:
         blocks: Iterator[bytes] = chain((first,), iter(self._stored.read, b""))
+        if first.startswith(GZIP_MAGIC) and self._source.size is not None and not ahead:
+            source, parts = self._source, self._parts
+
+            def again() -> Callable[[], bytes]:
+                parts.append(StoredBytes(source))
+                return parts[-1].read
+
+            self._direct = text = Gunzip(Joined(blocks), again, self._inflation)
+            return iter(text.read, b"")
         for magic, unpack in ((GZIP_MAGIC, inflate), (ZSTD_MAGIC, unzstd)):
             if first.startswith(magic):
                 blocks = unpack(partial(next, blocks, b""), self._inflation)

@@ -68,41 +68,33 @@ def device_order(context: Context) -> DeviceOrder:
     submitted = np.where(launched, np.where(blocking, launch, np.minimum(context.launch_end, start)), NEVER)
     other = _inferred(context, launched, np.maximum(submitted, ready))
     source, event = np.concatenate((source, other[0])), np.concatenate((event, other[1]))
+    ended = end[source]
     ready[other[1]] = end[other[0]]
 
     directly = (launch < ready) & (start - ready <= BETWEEN_KERNELS_NS)
     by_launch = launched & (submitted > ready) & ~directly
     unexplained = np.where(launched & ~blocking, start - np.maximum(submitted, ready) - LAUNCH_LATENCY_NS, 0)
     unexplained = np.maximum(unexplained, 0)
-    gap = start[event] - end[source]
-    binds = ~by_launch[event] & (end[source] == ready[event])
+    gap = start[event] - ended
+    binds = ~by_launch[event] & (ended == ready[event])
     lag = np.where(binds, gap, np.minimum(gap, BETWEEN_KERNELS_NS + unexplained[event]))
     after, free = Follows(short(source), short(event), lag), ~launched & (ready == NEVER)
+    # What each event would have of its launch, of which that is so for the first of each.
+    lag = start - launch
+    found = lag[by_launch & ~blocking]
+    usual = min(int(median(found)), LAUNCH_LATENCY_NS) if len(found) else LAUNCH_LATENCY_NS
+    least = np.minimum(lag, usual + unexplained)
+    # A copy from pageable memory begins when the host has moved the first part of it to where the device can read it.
+    until = np.where(blocking, start, submitted)
     call = np.flatnonzero(first >= 0)
-    return DeviceOrder(_launches(context, call, first[call], by_launch, unexplained, blocking), after, free)
+    begins = first[call]
+    columns = (each[begins] for each in (np.where(by_launch, lag, least), until, least))
+    return DeviceOrder(Launches(short(call), short(begins), *columns), after, free)
 
 
 def followers(context: Context) -> Follows:
     """Which events wait for which; use with `Context.once`."""
     return context.once(device_order).follows
-
-
-def _launches(
-    context: Context,
-    call: NDArray[np.int64],
-    event: NDArray[np.int64],
-    by_launch: NDArray[np.bool_],
-    unexplained: NDArray[np.int64],
-    blocking: NDArray[np.bool_],
-) -> Launches:
-    start, begun = context.device.start[event], context.launch_start[event]
-    lag, binding = start - begun, by_launch[event]
-    found = lag[binding & ~blocking[event]]
-    usual = min(int(median(found)), LAUNCH_LATENCY_NS) if len(found) else LAUNCH_LATENCY_NS
-    least = np.minimum(lag, usual + unexplained[event])
-    # A copy from pageable memory begins when the host has moved the first part of it to where the device can read it.
-    until = np.where(blocking[event], start, np.minimum(context.launch_end[event], start))
-    return Launches(short(call), short(event), np.where(binding, lag, least), until, least)
 
 
 def _first_events(context: Context) -> NDArray[np.int64]:

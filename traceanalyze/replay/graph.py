@@ -17,9 +17,8 @@ from traceanalyze.analyses.steps.critical_waits import lanes
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Rows, distinct, short
+from traceanalyze.model.columns import Rows, distinct, occurs, short
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.native import give_back
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.replay.device import DeviceOrder, device_order, followers
@@ -121,8 +120,6 @@ def graph(context: Context) -> Graph:
     points = points._replace(tie=np.zeros(0, np.int64))
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
-    del longest_call
-    give_back()
 
     recorded = np.empty(len(rank), np.int64)
     recorded[rank[:count]], recorded[event] = points.time, device.start
@@ -209,12 +206,11 @@ def _most(context: Context, points: Moments, longest_call: NDArray[np.int64]) ->
 
 
 def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Place of each point in time, those of the host first; at one instant, too."""
-    time = np.concatenate((points.time, starts))
-    tie = np.concatenate((points.tie, np.full(len(starts), np.iinfo(np.int64).max)))
-    order = np.lexsort((tie, time))
-    rank = np.empty(len(time), np.int32)
-    rank[order] = np.arange(len(time), dtype=np.int32)
+    """Place of each point in time, those of the host first; at one instant, too. The starts are in order."""
+    order = np.lexsort((points.tie, points.time))
+    time, rank = points.time[order], np.empty(len(order) + len(starts), np.int32)
+    rank[order] = np.arange(len(order)) + intervals.passed(starts, time - 1)
+    rank[len(order) :] = np.arange(len(starts)) + intervals.passed(time, starts)
     return rank
 
 
@@ -342,17 +338,21 @@ def _owned(context: Context) -> Owned:
 
 
 def folded(known: Program) -> Program:
-    """The same with what follows from the rest as 0, mostly, and ends as durations: a third less to keep (`unfolded`).
+    """The same with what follows from the rest as 0, mostly, and ends as durations: half as much to keep (`unfolded`).
 
-    Where edges come from is told by how many points lie in between.
+    Where edges come from is told by how many points lie in between. Of calls that neither wait nor are returned to no
+    replay asks when they were: each is where the one before it is.
     """
-    own = known.graph
+    own, calls = known.graph, np.arange(len(known.call_start))
+    asked = occurs(calls, np.concatenate((known.graph.waiting.call, known.graph.returns.call)))
+    before = np.maximum.accumulate(np.where(asked, calls, 0))
     source, host, target = own.edges.source, own.host, _targets(own)
     begin, end = own.time[source], own.time[target]
     less = replace(
         own,
         edges=own.edges._replace(source=(target - source).astype(np.int32)),
-        weight=own.weight - (end - begin),
+        # Those that hold nothing up have few lengths, and how much later what they lead to is has many.
+        weight=np.where(own.weight == end - begin, 0, own.weight + (own.weight >= 0)),
         host=host._replace(start=host.start - begin[host.edge], end=host.end - end[host.edge]),
     )
     return replace(
@@ -360,7 +360,9 @@ def folded(known: Program) -> Program:
         graph=less,
         start=known.start - own.time[own.event],
         end=known.end - known.start,
-        call_end=known.call_end - known.call_start,
+        call_start=known.call_start[before],
+        call_end=np.where(asked, known.call_end - known.call_start, 0),
+        call_track=known.call_track[before],
     )
 
 
@@ -373,7 +375,7 @@ def unfolded(less: Program) -> Program:
     whole = replace(
         own,
         edges=own.edges._replace(source=source.astype(np.int32)),
-        weight=own.weight + (end - begin),
+        weight=np.where(own.weight == 0, end - begin, own.weight - (own.weight > 0)),
         host=host._replace(start=host.start + begin[host.edge], end=host.end + end[host.edge]),
     )
     return replace(less, graph=whole, start=start, end=start + less.end, call_end=less.call_start + less.call_end)

@@ -25,9 +25,9 @@ WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
 """Ranges in which torch's loader waits for its worker processes."""
 READY_NS = 600_000
 """What fetching a batch takes that the workers have ready: 0.53 to 0.71 ms in torch 2.13, small batches."""
-WAITED_NS, WAITED = 1_000_000, 0.02
-"""Fetching a batch that is ready takes less, or less of the time from one batch to the next where batches are large: in
-a longer call the loop waited for the loader's workers."""
+WAITED_NS, MORE_NS, WAITED = 1_000_000, 500_000, 0.02
+"""Fetching a batch that is ready takes less, hardly so much more than the shortest call of the recording, or less of
+the time from one batch to the next where batches are large: in a longer call the loop waited for the workers."""
 _BARRIER = regex(r"(gloo|mpi)[:_]\w*barrier|c10d::(monitored_)?barrier", re.IGNORECASE)
 LEAST_WAITS = 3
 """So many waits tell the pace of the workers."""
@@ -160,7 +160,8 @@ def fetches(context: Context) -> Fetches:
     rows = rows[np.argsort(trace.events.ts[rows], kind="stable")]
     begin, time = trace.events.ts[rows], trace.events.dur[rows]
     apart = np.diff(begin)
-    least = max(WAITED_NS, round(WAITED * median(apart))) if len(apart) else WAITED_NS
+    least = min(WAITED_NS, int(time.min(initial=WAITED_NS)) + MORE_NS)
+    least = max(least, round(WAITED * median(apart))) if len(apart) else least
     waited = np.flatnonzero((time >= least) & (time <= ALONE * median(time))) if len(rows) else rows
     end = begin + time
     if len(waited) < LEAST_WAITS:

@@ -47,6 +47,8 @@ class Change(NamedTuple):
     but for those of which most is taken out."""
     numbers: bool = False
     """Whether work of the host that follows the read of a single number needs it; that of more is always needed."""
+    slower: float = 0.0
+    """By what part longer the work takes that is left to the host."""
 
 
 def together(*changes: Change) -> Change:
@@ -61,13 +63,14 @@ def together(*changes: Change) -> Change:
         batches=max((change.batches for change in changes), default=0.0),
         pinned=intervals.union(EMPTY, *(change.pinned for change in changes)),
         numbers=any(change.numbers for change in changes),
+        slower=max((change.slower for change in changes), default=0.0),
     )
 
 
 def same(one: Change, other: Change) -> bool:
     """Whether two changes are the same, entry by entry."""
     threads = one.threads.keys() == other.threads.keys()
-    if not threads or (one.batches, one.numbers) != (other.batches, other.numbers):
+    if not threads or (one.batches, one.numbers, one.slower) != (other.batches, other.numbers, other.slower):
         return False
     mine, others = (
         (
@@ -216,6 +219,9 @@ def _changed(
         weight[graph.waiting.edge[gone_calls[graph.waiting.call] & ~reads]] = NEVER
         back = graph.returns.edge[gone_calls[graph.returns.call]]
         weight[back] = np.minimum(weight[back], graph.own_cost)
+    if change.slower:
+        edge, least = graph.host.edge, graph.host.least
+        weight[edge] += np.round(change.slower * np.maximum(weight[edge] - least, 0)).astype(np.int64)
     return weight, earliest
 
 

@@ -27,6 +27,8 @@ EARLY_NS = 10_000
 """Clocks of host and device may differ by so much."""
 BUSY = 0.8
 """Part of the stretch in which the device works, or the one event runs that it waits for."""
+ALIKE = 0.01
+"""Stretches whose lengths differ by less are of one kind."""
 _READS_TIME = regex(r"EventElapsedTime")
 """Calls that fail until the events before them are done: a program has waited for these."""
 
@@ -54,6 +56,7 @@ def silences(context: Context) -> Silences:
     if len(device) == 0 or len(context.calls) == 0:
         return parts[0]
     by_end = np.argsort(device.end, kind="stable")
+    ends = device.end[by_end]
     busy = intervals.merge(device.start, device.end)
     last = int(device.end.max())
     reads = context.trace.strings.matches(context.calls.name, _READS_TIME.search)
@@ -64,9 +67,12 @@ def silences(context: Context) -> Silences:
         if track == context.step_track and len(active.end) and context.all_steps.host_end[-1] > active.end[-1]:
             # The last thing it does is to end the last step.
             begin, end = np.append(begin, active.end[-1]), np.append(end, context.all_steps.host_end[-1])
+        every = np.sort(end - begin)
         long = (end - begin >= LONG_NS) & (end <= last + AFTER_NS)
+        if not long.any():
+            continue
         begin, end = begin[long], end[long]
-        at = np.searchsorted(device.end[by_end], end + EARLY_NS, "right") - 1
+        at = np.searchsorted(ends, end + EARLY_NS, "right") - 1
         begin, end, event = begin[at >= 0], end[at >= 0], by_end[at[at >= 0]]
         soon = (
             (device.start[event] < end) & (end - device.end[event] <= AFTER_NS) & (device.end[event] - begin >= LONG_NS)
@@ -87,6 +93,19 @@ def silences(context: Context) -> Silences:
         call = first + np.searchsorted(context.calls.start[first:stop], end)
         told = (call < stop) & reads[np.minimum(call, stop - 1)]
         told &= context.calls.start[np.minimum(call, stop - 1)] <= end + EARLY_NS
-        waits |= told
+        waits = told | (waits & _mostly(end - begin, waits, every))
         parts.append(Silences(np.full(int(waits.sum()), track), begin[waits], end[waits], event[waits]))
     return Silences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _mostly(length: NDArray[np.int64], waits: NDArray[np.bool_], every: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of which stretches those of the same kind mostly end with the device, too; a pause of the program does by chance.
+
+    `every`: lengths of all, in order.
+    """
+    ends = (1 - ALIKE) * length, (1 + ALIKE) * length
+    alike, waiting = (
+        np.searchsorted(each, ends[1]) - np.searchsorted(each, ends[0]) for each in (every, np.sort(length[waits]))
+    )
+    found: NDArray[np.bool_] = 2 * waiting >= alike
+    return found

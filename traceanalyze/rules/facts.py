@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import HostSplit, host_states
-from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
+from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_gaps, step_pieces
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, cycle_of, window_of
 from traceanalyze.model import intervals
@@ -147,7 +146,7 @@ class Facts:
             "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": len(context.calls) > 0,
             "A": len(context.calls) > 0 and not context.waits_lost,
-            "O": bool(occurs(context.kind, RANGES).any()),
+            "O": bool(occurs(self._names[1], RANGES).any()),
             "P": context.once(user_frames).recorded,
             "H": "shapes" in fields,
             "N": self.allocator is not None,
@@ -167,7 +166,11 @@ class Facts:
     @cached_property
     def pieces(self) -> Pieces:
         """Idle time of the headline device in the windows, cut by cause."""
-        return idle.clipped(self.context.once(idle_pieces), *self.edges)[0]
+        cut, step = self.context.once(step_pieces)
+        if self.window.count == len(self.analysis.steps):
+            return cut
+        inside = np.flatnonzero(occurs(step, self.window.rows))
+        return Pieces._make(column[inside] for column in cut)
 
     def idle(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
@@ -181,7 +184,8 @@ class Facts:
     @cached_property
     def idle_time(self) -> Intervals:
         """Idle time in the windows as a set."""
-        return intervals.merge(self.pieces.start, self.pieces.end)
+        gaps = self.context.once(idle_gaps)
+        return intervals.intersect(Intervals(gaps.start, gaps.end), self.windows)
 
     def idle_mean(self, *causes: Cause) -> int:
         """Idle time of these causes, ns a step; 0 where it is unknown, so ask `missing` first."""

@@ -64,10 +64,10 @@ FIRES = {
     "DAT101": [
         Fires(
             program(loaded(lambda number: 800)),
-            saving=590,
+            saving=560,
             bound=800,
             confidence="MEDIUM",
-            low=380,
+            low=320,
             severity="HIGH",
             sentence="single",
             count=4,

@@ -96,10 +96,10 @@ FIRES = {
         ),
         Fires(
             unmarked(4),
-            saving=1947.501,
+            saving=2039,
             bound=2700,
             confidence="MEDIUM",
-            low=1194.999,
+            low=1378,
             severity="HIGH",
             sentence="single",
             count=4,

@@ -45,6 +45,7 @@ FIRES = {
             saving=380,
             severity="MEDIUM",
             count=4,
+            advice=("host_tensors",),
             evidence={"what": "aten::normal_", "typical": 400, "ratio": 20, "idle": 400, "count": 4},
             ops=("aten::normal_",),
             draws="idle",

@@ -88,8 +88,8 @@ FIRES = {
     # In made recordings copies of 30 to 51 % of the step had no finding.
     "SYN104": [
         # 1.2 MB in 300 µs, 100 µs from pinned memory; all of it is gone on a side stream.
-        Fires(slow_link(1_200_000, name=D2H), low=200, evidence={"idle": 0, **EXPOSED}, **MUCH),
-        Fires(slow_link(1_200_000, name=D2H_PINNED), low=0, evidence={"idle": 0, **EXPOSED}, **MUCH),
+        Fires(slow_link(1_200_000, name=D2H), low=200, sentence="exposed", evidence=EXPOSED, **MUCH),
+        Fires(slow_link(1_200_000, name=D2H_PINNED), low=0, sentence="exposed", evidence=EXPOSED, **MUCH),
     ],
     "SYN105": [
         *(

@@ -95,6 +95,9 @@ def goes_together(causes: tuple[Cause, ...]) -> bool:
     if any(cause.several for cause in causes) and any(cause.fault == "fp32" for cause in causes):
         # What it gains is known of known devices only.
         return False
+    if {"program_pause", "late_host"} <= {cause.fault for cause in causes}:
+        # The late rank makes one pause of both.
+        return False
     settings = [name for cause in causes for name, _ in cause.setting]
     return all(len(each) == len(set(each)) for each in (knobs, rules, settings))
 

@@ -49,11 +49,11 @@ class Cause:
 
 CAUSES = (
     Cause("slow_loader", ("DAT101", "DAT104"), 9, 6, knob="loader"),
-    Cause("loaded_in_loop", ("DAT101",), 3, 2, knob="loader"),
+    Cause("loaded_in_loop", ("DAT101",), 3, 2, cure="loaded_beside", knob="loader"),
     Cause("new_workers", ("DAT102", "DAT101"), 40, 30, setting=(("steps", 11),), knob="loader"),
     Cause("pinning", ("DAT103",), 6, 2),
     Cause("item_sync", ("SYN101",), 12, 12),
-    Cause("norm_read", ("SYN106", "SYN101"), 900, 900),
+    Cause("norm_read", ("SYN106", "SYN101"), 900, 900, cure="norm"),
     Cause("device_sync", ("SYN103",), 3, 3),
     Cause("pageable_copy", ("SYN105", "SYN103"), 0.6, 0.6),
     Cause("small_copies", ("HST109",), 60, 40),
@@ -82,7 +82,7 @@ CAUSES = (
     Cause("late_batches", RANKS, 8, 6, several=True, knob="loader"),
     Cause("late_host", RANKS, 6, 3, several=True, knob="late"),
     Cause("host_barrier", RANKS, 1.4, 1.6, several=True, cure="barrier", knob="late"),
-    Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="slow_link"),
+    Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="due_buckets"),
     Cause("blocking_metric", ("COM107", "COM101"), 64, 16, several=True, cure="metric"),
     Cause("always_synced", ("COM102",), 1, 1, several=True, setting=(("micro_steps", 2),)),
     Cause("list_gather", ("COM106",), 2, 2, vendors=("nvidia",), several=True, setting=(("sharded", 1),)),
@@ -90,7 +90,8 @@ CAUSES = (
 SPECIAL = (
     Cause("compile_once", ("CGR106", "CGR102"), 60, 30, special="once"),
     Cause("graph_capture", ("CGR102", "CGR104", "CGR106", "HST107"), 1, 1, vendors=("nvidia",), special="once"),
-    Cause("dead_rank", ("COM120", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
+    # That only other ranks' recordings tell what communication waits for is COM101's word, too.
+    Cause("dead_rank", ("COM120", "COM101", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
 )
 """Judged by themselves."""
 BY_NAME = {cause.fault: cause for cause in (*CAUSES, *SPECIAL)}

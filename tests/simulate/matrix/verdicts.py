@@ -37,6 +37,8 @@ WIDTH = 0.25
 """Of the saving, where that is more."""
 TIE = 0.9
 """Of the largest gain: a cause that is worth as much may come first as well."""
+PRESENT = 0.25
+"""Of what the steps gain in the mean: what the later ones gain less of comes from the first."""
 ROUNDING = 0.002
 """Of the step: the host's work scatters, by other draws where a cause is gone."""
 
@@ -151,7 +153,9 @@ def judge(case: Case) -> Verdict:
     step = step_of(case)
     loud = tuple(_text(one, step) for one in _loud(every) if _unfit(one, case))
     seen = sorted((one for one in said.run if one.saving), key=lambda one: -(one.saving or 0))
-    rows = tuple(_row(case, cause, seen, said.others, step) for cause in case.causes)
+    by_cause = [_about(cause, seen, said.others) for cause in case.causes]
+    known = [cause for cause, mine in zip(case.causes, by_cause, strict=True) if mine]
+    rows = tuple(_row(case, cause, mine, known, step) for cause, mine in zip(case.causes, by_cause, strict=True))
     promised = sum(row.saving or 0 for row in rows)
     gain = gain_of(case, mended(case.workload, *case.causes))
     named = [one for one in every if any(one.rule in cause.rules for cause in case.causes)]
@@ -190,28 +194,31 @@ def _text(one: Finding, step: int) -> str:
     return f"{one.rule} {100 * (one.saving or 0) / step:.0f}%"
 
 
-def _row(case: Case, cause: Cause, seen: list[Finding], others: list[Finding], step: int) -> Row:
+def _about(cause: Cause, seen: list[Finding], others: list[Finding]) -> list[Finding]:
+    """What is said of a cause."""
     mine = [one for one in seen if one.rule in cause.rules]
-    if not mine:
-        # Another rank may have it, which says what the run gains, too.
-        found = [one for one in others if one.rule in cause.rules and one.saving]
-        mine = list({one.key[:3]: one for one in found}.values())
+    # Another rank may have it, which says what the run gains, too.
+    found = [one for one in others if one.rule in cause.rules and one.saving]
+    return mine or list({one.key[:3]: one for one in found}.values())
+
+
+def _row(case: Case, cause: Cause, mine: list[Finding], known: list[Cause], step: int) -> Row:
     saving = sum(one.saving or 0 for one in mine) if mine else None
     low = sum((one.saving or 0) if one.low is None else one.low for one in mine) if mine else None
     bound = sum((one.saving or 0) if one.bound is None else one.bound for one in mine) if mine else None
     named = tuple(dict.fromkeys(one.rule for one in mine))
     least = OF_HOST if cause.free_host else LEAST
-    return Row(case.name, case.group, cause.fault, named, step, _true(case, cause), low, saving, bound, least)
+    return Row(case.name, case.group, cause.fault, named, step, _true(case, cause, known), low, saving, bound, least)
 
 
-def _true(case: Case, cause: Cause) -> int:
-    """What the program gains without a cause; of a host that is too slow as a whole, once the others are mended.
+def _true(case: Case, cause: Cause, known: list[Cause]) -> int:
+    """What the program gains without a cause; of a host that is too slow as a whole, once those `known` are mended.
 
     Rules about the whole host promise what those about a part of its work leave.
     """
     if cause.special:
         return 0
-    others = [each for each in case.causes if each is not cause] if cause.free_host else []
+    others = [each for each in known if each is not cause] if cause.free_host else []
     before = mended(case.workload, *others)
     return gain_of(case, mended(before, cause)) - (gain_of(case, before) if others else 0)
 
@@ -273,9 +280,9 @@ def gain_of(case: Case, other: Workload) -> int:
     """By how much the recorded steps are shorter in another program, in the mean.
 
     Recording begins when the device has nothing left to do, so that the host is not ahead of it in the first step. What
-    costs time in that step alone costs none in a long run: that is done once, and no saving per step.
+    costs time in that step alone, or nearly, costs none in a long run: that is done once, and no saving per step.
     """
     before, after = times_of(case.workload), times_of(other)
     first, *later = (before[step] - after[step] for step in marked_steps(case.workload))
-    gain = sum(later) // len(later)
-    return gain if gain < LEAST * step_of(case) else (first + sum(later)) // (1 + len(later))
+    gain, mean = sum(later) // len(later), (first + sum(later)) // (1 + len(later))
+    return gain if gain < max(LEAST * step_of(case), PRESENT * mean) else mean

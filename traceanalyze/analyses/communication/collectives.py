@@ -273,14 +273,69 @@ def ranks_label(text: str) -> str:
 
 
 def description_rows(context: Context, event: Rows) -> Rows:
-    """Event row with each collective's arguments: its own, else that of the `record_param_comms` around its launch."""
+    """Event row with each collective's arguments: its own, else that of the `record_param_comms` around its launch.
+
+    Of a batch of sends and receives that of the first.
+    """
     row = context.device.row[event]
     if len(event) == 0:
         return row
     if "collective" not in context.trace.events.fields:
         return np.where(context.trace.events.numbers("group", row) >= 0, row, -1)
     own = (context.trace.events.numbers("collective", row) >= 0) | (context.trace.events.numbers("group", row) >= 0)
-    return np.where(own, row, _innermost(context, event, context.once(describing)))
+    found = np.where(own, row, _innermost(context, event, context.once(describing)))
+    batch, first = context.once(batched), np.full(len(context.device), -1, np.int64)
+    first[batch.event[::-1]] = batch.row[::-1]
+    return np.where(found < 0, first[event], found)
+
+
+class Batched(NamedTuple):
+    """Sends and receives that a batch runs (`batch_isend_irecv`), in order.
+
+    PyTorch describes each as the program asks for it; one kernel runs them all, launched when the batch ends.
+    """
+
+    event: NDArray[np.int64]
+    """Device event that runs it."""
+    row: NDArray[np.int64]
+    """Event that describes it."""
+    kind: NDArray[np.int32]
+    """Position in `TYPES`."""
+
+
+def batched(context: Context) -> Batched:
+    """Records around no launch, which the next launch of their thread runs where nothing else describes that."""
+    strings, events, calls = context.trace.strings, context.trace.events, context.calls
+    event = np.flatnonzero((context.device.klass == DeviceClass.COMM) & (context.issued_by >= 0))
+    nested = context.once(describing)
+    kind = strings.lookup(events.numbers("collective", nested.row, -1).astype(np.int32), _known_type)
+    single = np.flatnonzero((kind == TYPES.index("send")) | (kind == TYPES.index("recv")))
+    if len(event) == 0 or len(single) == 0:
+        return Batched(event[:0], single[:0], kind[:0])
+    call, first = np.unique(context.issued_by[event], return_index=True)
+    event = event[first]
+    track = np.repeat(np.arange(len(nested.bounds) - 1), np.diff(nested.bounds))[single]
+    since = int(min(nested.start.min(), calls.start[call].min()))
+    span = int(max(nested.start.max(), calls.start[call].max())) - since + 1
+    keys = calls.track[call] * np.int64(span) + calls.start[call] - since
+    place = np.searchsorted(keys, track * span + nested.start[single] - since)
+    single, track, place = (each[place < len(call)] for each in (single, track, place))
+    after = call[place]
+    lone = (calls.track[after] == track) & (calls.start[after] >= nested.end[single])
+    around = _innermost(context, event, nested)
+    stated = (events.numbers("collective", rows, -1) for rows in (context.device.row[event], around))
+    told = np.maximum(*stated)
+    named = strings.lookup(np.where(told >= 0, told, context.device.name[event]).astype(np.int32), _known_type)
+    lone &= named[place] == SEND_RECV
+    single = single[lone]
+    return Batched(event[place[lone]], nested.row[single].astype(np.int64), kind[single])
+
+
+def _known_type(name: str) -> int:
+    return TYPES.index(collective_type(name) or "other")
+
+
+SEND_RECV = TYPES.index("send_recv")
 
 
 def types(context: Context, event: Rows, described: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -301,14 +356,21 @@ def types(context: Context, event: Rows, described: NDArray[np.int64]) -> NDArra
         codes = (int(stated[first]), int(ranges[first]), int(context.device.name[event[first]]))
         found = (collective_type(strings.text(code)) for code in codes if code >= 0)
         decided[index] = TYPES.index(next((kind for kind in found if kind is not None), "other"))
-    return decided[keys.of]
+    several = np.bincount(context.once(batched).event, minlength=len(context.device))[event] > 1
+    return np.where(several, SEND_RECV, decided[keys.of])
 
 
 def sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of each collective (definitions §12): of its input, of an all_gather its output; -1 where not stated."""
+    """Bytes of each collective (definitions §12): of its input, of an all_gather its output; -1 where not stated.
+
+    Of a batch of sends and receives no record states them all.
+    """
     given, result, dtype = (
         context.trace.events.numbers(field, described) for field in ("in_elements", "out_elements", "dtype")
     )
+    batch = np.flatnonzero(kind == SEND_RECV)
+    stated = context.trace.events.numbers("collective", described[batch], -1).astype(np.int32)
+    given[batch[(stated >= 0) & (context.trace.strings.lookup(stated, _known_type) != SEND_RECV)]] = MISSING
     rows = group(kind, given, result, dtype)
     found = []
     for first in rows.first.tolist():
@@ -334,7 +396,8 @@ def shown_sizes(context: Context, event: Rows, kind: NDArray[np.int64]) -> NDArr
 def describing(context: Context) -> Nest:
     """Host events that describe a collective."""
     described = np.zeros(len(context.trace.events), np.bool_)
-    described[context.trace.events.fields["collective"].row] = True
+    if "collective" in context.trace.events.fields:
+        described[context.trace.events.fields["collective"].row] = True
     return nest_rows(context.trace, context.host_rows[described[context.host_rows]])
 
 

@@ -38,18 +38,23 @@ class CollectiveParts(NamedTuple):
         return out
 
 
-def collective_parts(context: Context) -> CollectiveParts | None:
-    """The tasks of all collectives that move data or wait; None where the profile has none."""
+def collective_tasks(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the tasks of collectives, and the device event that each is part of; none where they are not recorded."""
     trace, device = context.trace, context.device
     column = trace.events.fields.get("part_of")
     if column is None or len(device) == 0:
-        return None
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     place = np.full(len(trace.events), -1, np.int64)
     place[device.row] = np.arange(len(device))
     row, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
     valid = (owner >= 0) & (owner < len(place))
     event = np.where(valid, place[np.where(valid, owner, 0)], -1)
-    row, event = row[event >= 0], event[event >= 0]
+    return row[event >= 0], event[event >= 0]
+
+
+def collective_parts(context: Context) -> CollectiveParts | None:
+    """The tasks of all collectives that move data or wait; None where the profile has none."""
+    trace, device, (row, event) = context.trace, context.device, collective_tasks(context)
     told = trace.strings.matches(trace.events.name[row], lambda text: MOVES.match(text) or _WAITS.match(text))
     row, event = row[told], event[told]
     if len(row) == 0:

@@ -61,9 +61,8 @@ class Nest:
 
     def rows(self, place: Rows) -> NDArray[np.int32]:
         """Rows of the events at some places, -1 for -1."""
-        rows = np.full(len(place), -1, np.int32)
-        rows[place >= 0] = self.row[place[place >= 0]]
-        return rows
+        none = np.int32(-1)
+        return np.where(place >= 0, self.row[place], none) if len(self) else np.full(len(place), none)
 
     def beyond(self, through: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Each place itself, or where it is looked through the innermost around it that is not, else the outermost."""

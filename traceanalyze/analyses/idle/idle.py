@@ -206,6 +206,11 @@ def clipped(pieces: Pieces, start: NDArray[np.int64], end: NDArray[np.int64]) ->
     return cut, step[hit.first]
 
 
+def step_pieces(context: Context) -> tuple[Pieces, NDArray[np.int64]]:
+    """Pieces cut to the windows to show, and the window each lies in; use with `Context.once`."""
+    return clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
+
+
 class IdleCauses(NamedTuple):
     """Idle time of the headline device by step and cause: (steps, len(Cause)) ns; rows sum to `Partition.idle`."""
 
@@ -249,7 +254,7 @@ STEP_IDLE_CAUSES = declare(
 def idle_causes(context: Context) -> IdleCauses:
     """Idle time of the headline device by step and cause."""
     steps = context.steps
-    cut, step = clipped(context.once(idle_pieces), steps.start, steps.end)
+    cut, step = context.once(step_pieces)
     by_step = np.zeros((len(steps), len(Cause)), np.int64)
     np.add.at(by_step, (step, cut.cause), cut.end - cut.start)
     missing: dict[Cause, NotMeasured] = {}

@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Rows, distinct, occurs, short
+from traceanalyze.model.columns import Rows, distinct, median, occurs, short
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import ApiClass
@@ -176,7 +176,8 @@ def launches(context: Context) -> Table:
 
 def median_depth(context: Context) -> float | None:
     """Events that half of all launches find waiting before them; None where launches are in doubt."""
-    return _of_all(context.once(launch_queue).depth, 50) if context.doubt is None else None
+    depth = context.once(launch_queue).depth
+    return median(depth) if context.doubt is None and len(depth) else None
 
 
 def ended_late(context: Context) -> NDArray[np.bool_] | None:

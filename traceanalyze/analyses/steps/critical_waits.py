@@ -88,18 +88,16 @@ def sync_records(context: Context) -> SyncRecords:
     row = np.empty(0, np.int64) if kinds is None else kinds.row.astype(np.int64)
     offered = events.numbers("correlation", calls.row if len(row) else row)
 
-    def call(field: str) -> NDArray[np.int64]:
-        wanted = events.numbers(field, row)
-        return np.where(wanted > 0, find(wanted, offered), -1)
-
+    wanted = np.concatenate([events.numbers(field, row) for field in ("correlation", "wait_record")])
+    call, source_call = np.where(wanted > 0, find(wanted, offered), -1).reshape(2, -1)
     device, stream, source = (events.numbers(field, row, _MISSING) for field in ("device", "stream", "wait_stream"))
     return SyncRecords(
         kind=np.empty(0, np.int32) if kinds is None else kinds.value.astype(np.int32),
         key=lane_key(device, stream),
         device=device,
-        call=call("correlation"),
+        call=call,
         source=lane_key(device, source),
-        source_call=call("wait_record"),
+        source_call=source_call,
     )
 
 

@@ -26,6 +26,7 @@ TERMS = {
     "unit_mte3": "memory write",
     "unit_mte1": "matrix input",
     "unit_fixpipe": "matrix output",
+    "unit_ai_cpu": "AI CPU",
     **named("memory_of_", "device host"),
     **named("phase_", "data_loading forward backward optimizer other unknown"),
     **named("", "send bubble"),

@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-import numpy as np
-
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
@@ -281,10 +279,8 @@ def is_ascend(found: Scan) -> bool:
     """Whether a scanned trace is that of an Ascend profile, by its processes, else by its categories."""
     if _PROCESSES & {name.partition(" [")[0] for name in process_names(found.metadata).values()}:
         return True
-    used = np.zeros(len(found.strings), np.bool_)
-    used[found.events.cat] = True
-    used[found.flows.cat] = True
-    return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
+    categories = found.events.cat, found.flows.cat
+    return any(found.strings.matches(each, _CATEGORIES.__contains__).any() for each in categories)
 
 
 def part_alone(name: str, found: Scan) -> Phrase | None:

@@ -32,8 +32,8 @@ _SAY = sentences(
     ),
     vendor_kernels=(
         "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
-        "not known has a row of its own. Sheets of kernels have compute, and fills of a GPU; collectives and copies "
-        "are elsewhere."
+        "not known has a row of its own. Sheets of kernels have compute, and of a GPU also fills (memset), for which "
+        "an NPU runs kernels; `Computing Time` has compute alone, collectives and copies are elsewhere."
     ),
     vendor_classes=(
         "Kernels have their class by their own names, then by the operator around them; where a recording does not "

@@ -127,17 +127,19 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Exposed communication of the partition (definitions §4). It can be hidden under compute of the same step that
         runs without communication now, so the saving is the lesser of the two, step by step. Gradients are hidden by
-        the backward pass that asks for them only, which is the last one where several add up, but for the last bucket
-        of 25 MB, which is ready when that is over. What is neither gradients nor parameters may need the compute right
-        before it: half of it counts, and at least none. Collectives as of tensor, sequence or expert parallelism (four
-        a step or more for which the next kernel waits, which have the device to themselves, and between which other
-        kernels compute) are told apart, with a cost and no saving: the recording does not tell whether they could begin
-        sooner, as parameters that are gathered can. The time includes waiting for ranks that come later, which no
-        overlap removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.
-        Where other ranks were not recorded, all but what the shortest of four collectives of one type and size needs in
-        the same step may be waiting; that one may wait, too, so at least nothing is saved: of one rank the middle is
-        told. Where one of its kind and group that sent as much or more took less than half of the time, the rest of a
-        collective is told as time that waits for other ranks, or for what these send.
+        the backward pass that asks for them only, which is the last one where several add up: where the shapes of all
+        were recorded, in buckets as DistributedDataParallel fills them (1 MB, then 25 MB each), each reduced when its
+        last gradient is there; else but for the last bucket of 25 MB, which is ready when that pass is over.
+        What is neither gradients nor parameters may need the compute right before it: half of it counts, and at
+        least none. Collectives as of tensor, sequence or expert parallelism (four a step or more for which the
+        next kernel waits, which have the device to themselves, and between which other kernels compute) are
+        told apart, with a cost and no saving: the recording does not tell whether they could begin sooner, as
+        parameters that are gathered can. The time includes waiting for ranks that come later, which no overlap
+        removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.
+        Where other ranks were not recorded, all but what the shortest of four collectives of one type and size
+        needs in the same step may be waiting; that one may wait, too, so at least nothing is saved: of one rank
+        the middle is told. Where one of its kind and group that sent as much or more took less than half of the
+        time, the rest of a collective is told as time that waits for other ranks, or for what these send.
     What to do
         By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
         prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,

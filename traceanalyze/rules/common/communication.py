@@ -24,11 +24,11 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.patterns import dataclass
+from traceanalyze.model.patterns import dataclass, regex
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 from traceanalyze.replay.device import followers
 from traceanalyze.replay.parts import shorter
-from traceanalyze.rules.common.computing import names_of
+from traceanalyze.rules.common.computing import largest, names_of, op_text
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
@@ -102,7 +102,7 @@ def communicating(facts: Facts) -> Communicating:
     """The collectives of a rank; use with `Facts.once`."""
     context = facts.context
     device, work = context.device, context.once(device_work)
-    event = work.event[facts.headline(DeviceClass.COMM)[work.event] & facts.inside(device.start[work.event])]
+    event = work.event[(facts.headline(DeviceClass.COMM) & facts.inside(device.start))[work.event]]
     described = description_rows(context, event)
     kind = types(context, event, described)
     start, end = device.start[event], device.end[event]
@@ -282,8 +282,11 @@ NEEDING = "needs_compute"
 AS_FAST = "as_fast"
 """Evidence: what it would take at most, as fast as collectives of as many bytes or more in the same recording."""
 BACKWARD = r"^autograd::|Backward\d*$"
-BUCKET = 25 * 2**20
-"""Bytes that DistributedDataParallel reduces at once by default (`bucket_cap_mb`)."""
+BUCKET, FIRST_BUCKET = 25 * 2**20, 2**20
+"""Bytes that DistributedDataParallel reduces at once by default (`bucket_cap_mb`), and those of the first bucket."""
+WHOLE = 0.01
+"""Own: bytes of a gradient's element come out as a whole number, but for buckets that are filled up."""
+_ACCUMULATES = regex(r"torch::autograd::AccumulateGrad$")
 LAST_BUCKET = "last_bucket"
 """Evidence: what stays exposed when all other gradients are reduced during the backward pass."""
 
@@ -306,7 +309,6 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     """
     work, device, phase = facts.once(communicating), facts.context.device, facts.context.once(event_phases)
     rows = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & occurs(phase, (Phase.FORWARD, Phase.BACKWARD)))
-    rows = rows[np.argsort(device.start[rows], kind="stable")]
     back = phase[rows] == Phase.BACKWARD
     begun = device.start[rows[back & ~np.append(False, back[:-1])]]
 
@@ -322,15 +324,69 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     beside = intervals_of(*intervals.intersect(every, facts.busy(DeviceClass.COMPUTE)))
     taken = by_pass(beside[:, 0], beside[:, 1] - beside[:, 0])
     room, shown = np.zeros(len(begun) + 1), by_pass(exposed[:, 0], exposed[:, 1] - exposed[:, 0])
-    np.maximum.at(room[1:], np.searchsorted(begun, device.start[rows[back]], "right") - 1, device.end[rows[back]])
+    np.maximum.at(room[1:], intervals.passed(begun, device.start[rows[back]]) - 1, device.end[rows[back]])
     room[1:] -= begun
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)
     hidden = np.maximum(0, np.minimum(shown - last, room * (1 - part) - taken))
+    over = begun + room[1:].astype(np.int64)
+    gained, bucket = _by_buckets(facts, chosen, begun, over, size[1:], time[1:])
+    # What stands in gaps of the pass itself holds nothing up.
+    after = exposed[exposed[:, 0] >= np.append(0, over)[np.searchsorted(begun, exposed[:, 0], "right")]]
+    behind = by_pass(after[:, 0], after[:, 1] - after[:, 0])
+    hidden[1:] = np.where(bucket < 0, hidden[1:], np.minimum(behind[1:], gained))
+    last[1:] = np.where(bucket < 0, last[1:], np.minimum(shown[1:], bucket))
     step = np.maximum(np.searchsorted(facts.edges[0], np.append(begun[:1], begun), "right") - 1, 0)
     found = np.zeros(len(facts.edges[0]), np.int64)
     np.add.at(found, step if len(begun) else [0], np.round(hidden).astype(np.int64))
     return found, facts.mean(round(float(last.sum())))
+
+
+def _by_buckets(
+    facts: Facts,
+    chosen: NDArray[np.bool_],
+    begun: NDArray[np.int64],
+    over: NDArray[np.int64],
+    size: NDArray[np.float64],
+    time: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How much sooner the gradients of each backward pass are reduced in DistributedDataParallel's own buckets.
+
+    Sooner than now, if nobody waited. And how long the last bucket takes; negative where the recording lacks the shapes
+    of what is accumulated. `begun`, `over`: of the passes on the device; `size`, `time`: of their reductions, `chosen`.
+    """
+    context, work = facts.context, facts.once(communicating)
+    launched = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & (context.issued_by >= 0))
+    issued = context.calls.start[context.issued_by[launched]]
+    order = np.argsort(issued, kind="stable")
+    done = np.append(0, np.maximum.accumulate(context.device.end[launched[order]]))
+
+    def by_pass(asked: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Of each pass what asks in it, in turn, and when what was asked for before is done."""
+        ready = np.maximum(asked, done[np.searchsorted(issued[order], asked)])
+        of, turn = np.searchsorted(begun, ready, "right") - 1, np.argsort(ready, kind="stable")
+        return [(own, ready[own]) for own in (turn[of[turn] == one] for one in range(len(begun)))]
+
+    place = np.flatnonzero(context.trace.strings.matches(context.op_names, _ACCUMULATES.match))
+    elements = op_text(facts, "shapes", context.op_nest.rows(place), largest, 0)
+    taken = (work.time - work.waits.time)[chosen]
+    gained, last = np.zeros(len(begun)), np.full(len(begun), -1.0)
+    passes = zip(by_pass(context.op_nest.start[place]), by_pass(work.issued[chosen]), strict=True)
+    for one, ((own, ready), (now, since)) in enumerate(passes):
+        each = size[one] / max(int(elements[own].sum()), 1)
+        if not len(own) or abs(each - round(each)) > WHOLE * each or round(each) not in {1, 2, 4, 8}:
+            continue
+        end, filled, room = 0.0, 0.0, FIRST_BUCKET
+        for number, (moment, count) in enumerate(zip(ready.tolist(), elements[own].tolist(), strict=True), 1):
+            filled += count * each
+            if filled >= room or number == len(own):
+                last[one] = time[one] * filled / size[one]
+                end, filled, room = max(end, moment) + last[one], 0.0, BUCKET
+        before = 0
+        for moment, length in zip(since.tolist(), taken[now].tolist(), strict=True):
+            before = max(before, moment) + length
+        gained[one] = max(0.0, before - max(end, over[one]))
+    return gained, last
 
 
 @dataclass(frozen=True, eq=False)

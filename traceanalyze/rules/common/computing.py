@@ -67,20 +67,20 @@ def computing(facts: Facts) -> Computing:
     """The compute kernels of a rank; use with `Facts.once`."""
     context = facts.context
     device, work = context.device, context.once(device_work)
-    chosen = facts.headline(DeviceClass.COMPUTE)[work.event] & facts.inside(device.start[work.event])
+    chosen = np.flatnonzero((facts.headline(DeviceClass.COMPUTE) & facts.inside(device.start))[work.event])
     event = work.event[chosen]
     start, end, op = device.start[event], device.end[event], dispatched(facts, context.event_op[event])
-    op_row, names = context.op_nest.rows(op), context.trace.events.name
+    op_row, name = context.op_nest.rows(op), device.name[event]
     return Computing(
         event=event,
         row=device.row[event],
         start=start,
         end=end,
         time=end - start,
-        name=device.name[event],
+        name=name,
         op=op,
         op_row=op_row,
-        op_name=np.where(op_row >= 0, names[np.maximum(op_row, 0)], device.name[event]),
+        op_name=np.where(op_row >= 0, context.trace.events.name[op_row], name),
         group=work.group[chosen],
         tensor_core=work.tensor_core[chosen],
     )

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import user_frames
+from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_step_marker
-from traceanalyze.model.columns import Rows, median
+from traceanalyze.model.columns import median
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -29,24 +30,21 @@ CALL_NS = 2_000
 class HostOps(NamedTuple):
     """Operators that begin in the windows, by start; parents before their children."""
 
-    row: Rows
-    """Row in `Trace.events`."""
+    nest: Nest
+    place: NDArray[np.int64]
+    """Where they stand in the nest."""
     start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    own: NDArray[np.int64]
-    """Time in no other operator, ns."""
-    leaf: NDArray[np.bool_]
-    """Whether it calls no other operator."""
     name: NDArray[np.int32]
     """Code in `Trace.strings`."""
 
-    def inside(self, ranges: Intervals) -> NDArray[np.bool_]:
-        """Whether each begins in a set of ranges."""
-        return intervals.contains(ranges, self.start)
+    def inside(self, ranges: Intervals) -> NDArray[np.int64]:
+        """Those that begin in a set of ranges."""
+        first, last = (np.searchsorted(self.start, edge) for edge in ranges)
+        return np.repeat(last - np.cumsum(last - first), last - first) + np.arange(int((last - first).sum()))
 
-    def spans(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.int64]:
+    def spans(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) starts and ends."""
-        return picked(self.start, self.end, chosen)
+        return picked(self.nest.start, self.nest.end, self.place[chosen])
 
 
 def host_ops(facts: Facts) -> HostOps:
@@ -54,10 +52,9 @@ def host_ops(facts: Facts) -> HostOps:
     nest, track = facts.context.op_nest, facts.context.step_track
     own = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
-    chosen = intervals.contains(counted, nest.start[own])
-    leaf = nest.stop == np.arange(1, len(nest) + 1, dtype=np.int32)
-    row, (start, end, time) = nest.row[own][chosen], (each[own][chosen] for each in (nest.start, nest.end, nest.own))
-    return HostOps(row, start, end, time, leaf[own][chosen], facts.context.op_names[own][chosen])
+    place = np.flatnonzero(intervals.contains(counted, nest.start[own]))
+    place += own.start
+    return HostOps(nest, place, nest.start[place], facts.context.op_names[place])
 
 
 def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:
@@ -73,8 +70,8 @@ def calls_and_work(facts: Facts, ops: HostOps, inside: Intervals) -> tuple[int, 
     Work is what operators take beyond `CALL_NS` themselves.
     """
     within = ops.inside(inside)
-    time = max(0, intervals.total(inside) - int(within.sum()) * RECORDING_NS)
-    work = min(time, int(np.maximum(ops.own[within] - CALL_NS, 0).sum()))
+    time = max(0, intervals.total(inside) - len(within) * RECORDING_NS)
+    work = min(time, int(np.maximum(ops.nest.own[ops.place[within]] - CALL_NS, 0).sum()))
     return facts.mean(time - work), facts.mean(work)
 
 
@@ -144,32 +141,33 @@ class HostChains(NamedTuple):
         """Of each match: (n, 2) time between the operators around the pattern's first group, and of the whole match."""
         found = [(match.span(1), match.span()) for match in re.finditer(pattern, self.text)]
         inner, whole = (np.array([each[part] for each in found], np.int64).reshape(-1, 2) for part in (0, 1))
-        start, end = self.ops.start[self.at], self.ops.end[self.at]
-        return (
-            intervals_of(end[inner[:, 0] - 1], start[inner[:, 1]]),
-            intervals_of(start[whole[:, 0]], end[whole[:, 1] - 1]),
-        )
+        letters, nest = (inner[:, 0] - 1, inner[:, 1], whole[:, 0], whole[:, 1] - 1), self.ops.nest
+        before, after, first, last = (self.ops.place[self.at[letter]] for letter in letters)
+        return intervals_of(nest.end[before], nest.start[after]), intervals_of(nest.start[first], nest.end[last])
 
 
 def host_chains(facts: Facts) -> HostChains:
     """The operators of the steps' thread as letters; use with `Facts.once`."""
     ops, strings = facts.once(host_ops), facts.context.trace.strings
     letter = strings.lookup(ops.name, letter_of).astype(np.uint8)
-    works = ops.leaf & ~strings.matches(ops.name, NO_WORK.match)
     named = letter != ord(OTHER)
-    reach = np.maximum.accumulate(np.where(named, ops.end, np.iinfo(np.int64).min))
-    hidden = np.zeros(len(reach), np.bool_)
-    hidden[1:] = reach[:-1] > ops.start[1:]
-    at = np.flatnonzero((named | works) & ~hidden)
+    at = np.flatnonzero(named | ~strings.matches(ops.name, NO_WORK.match))
+    place, named = ops.place[at], named[at]
+    works = named | (ops.nest.stop[place] == place + 1)
+    at, place, named = at[works], place[works], named[works]
+    reach = np.maximum.accumulate(np.where(named, ops.nest.end[place], np.iinfo(np.int64).min))
+    at = at[np.append(True, reach[:-1] <= ops.start[at[1:]])[: len(at)]]
     return HostChains(letter[at].tobytes().decode("latin-1"), ops, at)
 
 
-def alone(facts: Facts) -> NDArray[np.int64]:
-    """Time of each operator outside of those that it calls and of runtime calls; use with `Facts.once`."""
+def alone(facts: Facts, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time of some operators (ascending) outside of those that they call and of runtime calls."""
     context, calls = facts.context, facts.context.calls
-    own = context.op_nest.own.copy()
-    under = np.flatnonzero(calls.outermost & (context.call_op >= 0)) if len(calls) else np.zeros(0, np.int64)
-    np.subtract.at(own, context.call_op[under], (calls.end - calls.start)[under])
+    own, chosen = context.op_nest.own[place], np.zeros(len(context.op_nest) + 1, np.bool_)
+    chosen[place] = True
+    # No operator is -1, the place after the last one.
+    under = np.flatnonzero(calls.outermost & chosen[context.call_op])
+    np.subtract.at(own, np.searchsorted(place, context.call_op[under]), (calls.end - calls.start)[under])
     return np.maximum(own, 0)
 
 
@@ -202,20 +200,20 @@ class SlowViews(NamedTuple):
 def slow_views(facts: Facts) -> SlowViews | None:
     """Those of the windows, where there are some; use with `Facts.once`."""
     nest, context = facts.context.op_nest, facts.context
-    usual = facts.once(usual_launch)
-    if usual is None:
+    name, matches = context.op_names, context.trace.strings.matches
+    long = np.flatnonzero((nest.own >= SLOW_NS) & facts.inside(nest.start))
+    if not matches(name[long], VIEW.match).any() or (usual := facts.once(usual_launch)) is None:
         return None
-    own, name = facts.once(alone), context.op_names
-    views = context.trace.strings.matches(name, VIEW.match) & facts.inside(nest.start)
-    slow = views & (own >= max(SLOW * usual, SLOW_NS))
-    others = views & ~slow
-    if not slow.any() or not others.any():
+    views = np.flatnonzero(matches(name, VIEW.match) & facts.inside(nest.start))
+    own = alone(facts, views)
+    slow = own >= max(SLOW * usual, SLOW_NS)
+    if not slow.any() or slow.all():
         return None
-    times = float(median(own[slow]) / max(median(own[others]), 1.0))
+    times = float(median(own[slow]) / max(median(own[~slow]), 1.0))
     if times < TIMES:
         return None
     roots = np.flatnonzero(nest.parent < 0)
-    root = roots[np.searchsorted(roots, np.flatnonzero(slow), "right") - 1]
+    root = roots[np.searchsorted(roots, views[slow], "right") - 1]
     each = group(name[root])
     most = root[each.of == int(each.sum(own[slow]).argmax())]
     longest = int(most[np.argmax((nest.end - nest.start)[most])])

@@ -98,13 +98,12 @@ def recording(facts: Facts) -> Change:
     frames = np.flatnonzero(context.kind == EventKind.PYTHON)
     for track in dict.fromkeys((context.step_track, *context.threads)):
         frame = frames[events.track[frames] == context.once(user_frames).track(track)]
-        called = calls.track == track
+        called = slice(*np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)))
         busy = intervals.merge(calls.start[called], calls.end[called])
         free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
         spent = np.zeros(len(free.start))
-        for rows, each in ((nest.row[nest.of(track)], RECORDING_NS), (frame, FRAME_NS)):
-            if len(rows):
-                begun = np.sort(events.ts[rows], kind="stable")  # They are mostly sorted.
+        for begun, each in ((nest.start[nest.of(track)], RECORDING_NS), (np.sort(events.ts[frame]), FRAME_NS)):
+            if len(begun):
                 spent += each * (intervals.passed(begun, free.end - 1) - intervals.passed(begun, free.start - 1))
         found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
     return Change(threads=found)
@@ -174,15 +173,17 @@ def launching(facts: Facts) -> Launching:
     asked = gaps.launch_end > gaps.start
     late = asked & (gaps.call >= 0)
     length = pieces.end - pieces.start
-    short = (pieces.cause == Cause.UNTRACED) & (length < PYTHON_NS)
     dispatch = occurs(pieces.cause, DISPATCH)
     others = intervals.union(facts.once(one_off).every, context.once(profiling))
     once = 2 * intervals.coverage(others, pieces.start, pieces.end) > length
     once |= facts.once(excerpt)
-    chosen = np.flatnonzero((dispatch | short) & asked[pieces.gap] & ~once)
-    share = facts.share(facts.mean(int(np.where(dispatch & ~once, length, 0).sum())))
-    share_late = int(np.where(late[pieces.gap], length, 0).sum()) / max(int(length.sum()), 1)
-    share_late = share_late if context.doubt is None else float("nan")
+    dispatch &= ~once
+    share = facts.share(facts.mean(int(length @ dispatch)))
+    idle = intervals.coverage(facts.windows, gaps.start, gaps.end)
+    share_late = int(idle[late].sum()) / max(int(idle.sum()), 1) if context.doubt is None else float("nan")
+    # On the way from one to the next it is in Python for a moment.
+    dispatch |= (pieces.cause == Cause.UNTRACED) & (length < PYTHON_NS) & ~once
+    chosen = np.flatnonzero(dispatch & asked[pieces.gap])
     spans = picked(pieces.start, pieces.end, chosen)
     return Launching(share, share_late, context.once(median_depth), spans, pieces.gap[chosen])
 

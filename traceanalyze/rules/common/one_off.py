@@ -133,15 +133,17 @@ def _loading(facts: Facts) -> Intervals:
     if not len(rows):
         return intervals.EMPTY
     call = context.link[rows]
-    length = (calls.end - calls.start)[call]
+    length = calls.end - calls.start
+    slow = length >= max(CALL_NS, CALL_TIMES * median(length[call]))
+    if not slow.any():
+        return intervals.EMPTY
     latest = np.argsort(calls.start[call], kind="stable")[::-1]
     first = np.full(len(context.trace.strings), -1)
     # Of several values for one place the last stays.
     first[device.name[rows[latest]]] = latest
-    first = first[first >= 0]
-    least = max(CALL_NS, CALL_TIMES * median(length))
-    asks = context.trace.strings.matches(calls.name, _CODE.search) & (calls.end - calls.start >= least)
-    asks[call[first[length[first] >= least]]] = True
+    asks = context.trace.strings.matches(calls.name, _CODE.search)
+    asks[call[first[first >= 0]]] = True
+    asks &= slow
     long = intervals.merge(calls.start[asks], calls.end[asks])
     return intervals.EMPTY if comes_back(facts, intervals_of(*long)) else merged(facts.overlap(long))
 

@@ -104,11 +104,12 @@ def letter_of(name: str) -> int:
     return next((letter for letter, pattern in _KNOWN if pattern.search(name)), ord(OTHER))
 
 
-def fused_away(time: NDArray[np.int64], rows: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+def fused_away(time: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Kernels that one in place of each run (none is empty) saves: all but the longest, which reads and writes once."""
-    first, own = np.cumsum(length) - length, time[rows]
-    longest = np.flatnonzero(own == np.repeat(np.maximum.reduceat(own, first), length))
-    return np.delete(rows, longest[np.searchsorted(longest, first)])
+    first, gone = np.cumsum(length) - length, np.ones(len(time), np.bool_)
+    longest = np.flatnonzero(time == np.repeat(np.maximum.reduceat(time, first), length))
+    gone[longest[np.searchsorted(longest, first)]] = False
+    return gone
 
 
 def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -130,10 +131,10 @@ def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     anew[_first_again(name[begin], anew)] = True
     first, kernels = np.flatnonzero(anew), np.diff(begin, append=len(order))
     passes = np.diff(first, append=len(begin))
-    inside, kept = np.repeat(passes > 1, passes), np.ones(int(passes[passes > 1].sum()), np.bool_)
-    if len(kept):
-        time = np.add.reduceat(work.time[order], begin)[inside]
-        kept[fused_away(time, np.arange(len(kept)), passes[passes > 1])] = False
+    inside = np.repeat(passes > 1, passes)
+    kept = np.zeros(0, np.bool_)
+    if inside.any():
+        kept = ~fused_away(np.add.reduceat(work.time[order], begin)[inside], passes[passes > 1])
     return order[np.repeat(inside, kernels)], np.repeat(kept, kernels[inside])
 
 

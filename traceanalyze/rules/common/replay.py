@@ -124,13 +124,12 @@ def _called(context: Context) -> NDArray[np.int32]:
     That is an operator, or a call of the runtime by the function itself.
     """
     nest, calls = context.op_nest, context.calls
-    opens = np.zeros(len(nest) + 1, np.bool_)
-    opens[nest.bounds] = True
     # What follows all that is inside an operator is the next one of the same function, if it has the same parent.
-    after = nest.stop.astype(np.int64)
-    first = np.flatnonzero((np.append(nest.parent, -1).take(after) == nest.parent) & ~opens.take(after))
+    parent = np.append(nest.parent, nest.parent[:1])
+    parent[nest.bounds] = -2  # The first one of a thread follows none.
+    first = np.flatnonzero(parent[nest.stop] == nest.parent)
     before = nest.start.copy()
-    before[after.take(first)] = nest.end.take(first)
+    before[nest.stop[first]] = nest.end[first]
     for track in distinct(calls.track).tolist():
         low, high = np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)).tolist()
         own, done = nest.of(track), np.maximum.accumulate(np.append(NEVER, calls.end[low:high]))

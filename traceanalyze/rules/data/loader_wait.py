@@ -8,9 +8,9 @@ from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.host import READY_NS
-from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.loader import single_process, start_of_workers, steady_batches, waited
+from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.pricing import LEAST_SHARE
 from traceanalyze.rules.rule import (
     Confidence,
@@ -68,7 +68,7 @@ from traceanalyze.rules.rule import (
         "share": (0.05, "TensorBoard plugin: a loader above 5 % of the step is a bottleneck"),
         "least_ms": (10.0, "msprof-analyze advisor: 10 ms a step"),
         "workers": (
-            0.35,
+            0.4,
             "own: by so much at most new workers slow the host; PyTorch Kineto's samples of ResNet-50: by a fifth",
         ),
     },
@@ -86,7 +86,8 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time of the device for which the next kernel had not been launched because its thread, or that of the
         steps, was inside `enumerate(DataLoader)#…__next__`, `enumerate(DataPipe)#…` or a range of `--data-regex`
         (definitions §5). Time of the loader under a busy device costs nothing and is no finding. The estimate replays
-        the launches without the loader, so idle time until the host is ahead again counts, too.
+        the launches without the loader, so idle time until the host is ahead again counts, too, also where the idle
+        time itself is below the limit. New workers may slow the rest of the host, by 40 % at most.
         Where the host alone computes: time of the steps' thread in these ranges, less the 0.6 ms that fetching a batch
         takes when workers have it ready; half of that where workers take the cores that compute.
         The recording's first wait is told by itself, as done once, where a loader has workers and it takes twice as
@@ -103,7 +104,8 @@ def find(facts: Facts, options: Options) -> Findings:
     spans = intervals_of(*intervals.subtract(merged(waited(facts)), start))
     yield from _start(facts, start)
     time = facts.length(spans)
-    if facts.share(time) < options.number("share") and time < options.number("least_ms") * 1e6:
+    brief = facts.share(time) < options.number("share") and time < options.number("least_ms") * 1e6
+    if brief and (facts.host_computes or not time):
         return
     if not facts.marked and len(spans) < 3:
         return  # One start of an epoch says nothing about steps.
@@ -118,7 +120,10 @@ def find(facts: Facts, options: Options) -> Findings:
     )
     first = "set_workers" if alone else "more_workers"
     found = replace(found, advice=(f"{first}_host" if facts.host_computes else first, "cheaper_samples", "local_data"))
-    yield _on_host(found, facts, time) if facts.host_computes else _of_device(found, facts, rows, time, options)
+    found = _on_host(found, facts, time) if facts.host_computes else _of_device(found, facts, rows, time, options)
+    # The device may work through most of the waiting, and still be late for it.
+    if not brief or (found.change and facts.share(saved(facts, found.change)) >= options.number("share")):
+        yield found
 
 
 def _start(facts: Facts, start: Intervals) -> Iterator[Finding]:
@@ -145,16 +150,16 @@ def _beside(facts: Facts, rows: NDArray[np.int64]) -> bool:
 def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int, options: Options) -> Finding:
     """With what the device gains without the loader.
 
-    Workers that did not exist before need cores. How many are free no recording tells: at worst the rest of the host
-    takes so much longer, though no longer than the loader does now, at best not at all; half of that is expected.
+    Workers that did not exist before need cores. How many are free no recording tells: at worst the rest of the host is
+    so much slower, though no longer busy than the loader is now, at best not at all; half of that is expected.
     """
     loading = merged(facts.spans(rows))
     if _beside(facts, rows):
         loading = intervals.intersect(loading, merged(facts.host(Cause.DATA_LOADING)))
     taken = facts.length(facts.spans(rows))
-    most = min(1.0, options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1))
+    most = min(options.number("workers"), taken / max(facts.step_time - taken, 1))
     ends = (most, most / 2, 0.0) if single_process(facts, rows) else (0.0,) * 3
-    low, change, high = (Change(last_part(loading, 1 - slower)) for slower in ends)
+    low, change, high = (Change(loading, slower=slower) for slower in ends)
     return replace(found, cost=idle, draws="idle", change=change, between=(low, high) if any(ends) else ())
 
 

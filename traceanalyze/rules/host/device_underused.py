@@ -71,11 +71,11 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     long = facts.clip(untraced[untraced[:, 1] - untraced[:, 0] >= LONG_NS])
     other = intervals.union(long, facts.clip(facts.host(Cause.DATA_LOADING)), ranges(facts, _OPTIMIZER))
     ops = facts.once(host_ops)
-    if len(ops.row) < options.number("operators") * facts.window.count:
+    if len(ops.place) < options.number("operators") * facts.window.count:
         return
     calls, _ = calls_and_work(facts, ops, intervals.subtract(facts.windows, other))
     # Of operators that took less than recording them adds, nothing is left to measure.
-    unrecorded = max(0, facts.step_time - facts.mean(len(ops.row) * RECORDING_NS))
+    unrecorded = max(0, facts.step_time - facts.mean(len(ops.place) * RECORDING_NS))
     if calls and calls >= options.number("calls") * unrecorded:
         yield Finding(
             bound=calls,

@@ -26,7 +26,6 @@ from traceanalyze.rules.rule import (
     intervals_of,
     measured,
     merged,
-    picked,
     rule,
 )
 
@@ -136,11 +135,12 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     if name == "SGD" and not names_under(facts, op, _MOMENTUM.pattern).any():
         fused = 1.0
     busy = intervals.merge(device.start[rows], device.end[rows])
-    gaps, own = context.once(idle_gaps), np.zeros(len(device), np.bool_)
+    gaps, own = context.once(idle_gaps), np.zeros(len(device) + 1, np.bool_)
     own[rows] = True
-    before = (gaps.event >= 0) & own[gaps.event]
+    before = np.flatnonzero(own[gaps.event])  # None is -1, the place after the last one.
     # What the host did before the optimizer, in others that it calls or for other work is none of its launches.
-    free = intervals.intersect(facts.clip(picked(gaps.start, gaps.end, before)), inside)
+    within = intervals.intersect(inside, facts.windows)
+    free = intervals.intersect(Intervals(gaps.start[before], gaps.end[before]), within)
     work, idle = facts.clip(intervals_of(*busy)), intervals.total(free)
     time = intervals.total(work)
     left = options.number("fused_calls_foreach") if listed else _LEFT_OF_LOOP
@@ -154,7 +154,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
         evidence=measured(
             kernels=round(len(rows) / facts.window.count),
             time=facts.mean(time),
-            host=facts.mean(intervals.total(intervals.intersect(inside, facts.windows))),
+            host=facts.mean(intervals.total(within)),
         ),
         count=len(rows),
     )

@@ -41,11 +41,16 @@ _COLLECTIVE = regex(r"^(_?c10d(_functional)?::|record_param_comms$)")
     evidence={"typical": "typical length", "ratio": "times the usual"},
     confidence=Confidence.MEDIUM,
     needs="DLO",
+    advice=("lighter_operator",),
     advice_texts={
         "lighter_operator": (
-            "Do less on the host there: fill tensors on the device (device=…), compile or capture custom kernels that "
-            "Python launches, take Python out of custom functions."
-        )
+            "Do less on the host there: compile or capture custom kernels that Python launches, take Python out of "
+            "custom functions."
+        ),
+        "host_tensors": (
+            "It launches nothing: it computes on tensors of the host. Make or keep them on the device (device=…), or "
+            "let another thread do it while the device works."
+        ),
     },
     options={
         "ratio": (5.0, "own: times the median operator that launches work"),
@@ -70,8 +75,8 @@ def find(facts: Facts, options: Options) -> Findings:
         no saving, as what CGR106 tells. A collective that takes long on the host waits for other ranks, and is not told
         here.
     What to do
-        Do less there: fill tensors on the device, compile or capture custom kernels, take Python out of custom
-        functions.
+        Make and keep tensors on the device where the operator computes on the host; else compile or capture custom
+        kernels, take Python out of custom functions.
 
     References
         None.
@@ -79,27 +84,28 @@ def find(facts: Facts, options: Options) -> Findings:
     nest, context = facts.context.op_nest, facts.context
     if not len(nest) or facts.once(excerpt):
         return
-    own, usual = facts.once(alone), facts.once(usual_launch)
-    if usual is None:
+    counted, name, least = facts.inside(nest.start), context.op_names, options.number("least_us") * 1e3
+    place = np.flatnonzero((nest.own >= least) & counted)
+    if not len(place) or (usual := facts.once(usual_launch)) is None:
         return
-    counted, name = facts.inside(nest.start), context.op_names
-    place = np.flatnonzero(own >= max(options.number("ratio") * usual, options.number("least_us") * 1e3))
-    place = place[counted[place]]
+    own = alone(facts, place)
+    slow = own >= max(options.number("ratio") * usual, least)
+    place, own = place[slow], own[slow]
     views = context.trace.strings.matches(name[place], NO_WORK.match)
-    if facts.share(facts.mean(int(own[place[views]].sum()))) >= options.number("share"):
+    if facts.share(facts.mean(int(own[views].sum()))) >= options.number("share"):
         return
-    place = place[~views]
+    place, own = place[~views], own[~views]
     each = group(name[place])
     for number in range(len(each)):
-        member = place[each.of == number]
-        if facts.share(facts.mean(int(own[member].sum()))) < options.number("share"):
+        member, time = (column[each.of == number] for column in (place, own))
+        if facts.share(facts.mean(int(time.sum()))) < options.number("share"):
             continue
         spans = _spans(facts, member)
         if facts.share(facts.length(spans)) < options.number("share"):
             continue
-        longest = int(member[np.argmax(own[member])])
+        longest = int(member[np.argmax(time)])
         start, end = int(nest.start[longest]), int(nest.end[longest])
-        typical = median(own[member])
+        typical = median(time)
         removed = intervals.subtract(intervals.merge(nest.start[member], nest.end[member]), _inner(facts, member))
         excess = 1 - usual / max(typical, 1.0)
         about = facts.name(int(nest.row[longest]))
@@ -107,12 +113,15 @@ def find(facts: Facts, options: Options) -> Findings:
         first = len(member) == 1 and int((counted & (name == name[longest])).sum()) > 1
         if _COLLECTIVE.match(about) and not first:
             continue
+        launching = np.concatenate((context.calls.start, nest.start[context.event_op[context.event_op >= 0]]))
+        launches = intervals.contains(intervals.merge(nest.start[member], nest.end[member]), launching).any()
         yield Finding(
+            advice=("lighter_operator" if launches else "host_tensors",),
             once=first,
             severity=Severity.INFO if first else None,
             change=None if first else Change(last_part(removed, excess)),
             cost=facts.length(spans),
-            bound=None if first else facts.mean(int(own[member].sum())),
+            bound=None if first else facts.mean(int(time.sum())),
             draws="" if first else "idle",
             intervals=spans,
             evidence=(

@@ -14,7 +14,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     "HST109",
     "small-copies",
     title="many small copies",
-    sentence="{each} copies {per} go between host and device, half of them below {bytes}; they cost {time} {per}.",
+    sentence=(
+        "{each} copies {per} go between host and device, half of them of {bytes} or less; for {time} {per} nothing "
+        "but them runs."
+    ),
     evidence={"each": "copies a step", "bytes": "median size"},
     confidence=Confidence.MEDIUM,
     needs="DL",

@@ -88,7 +88,7 @@ def find(facts: Facts, options: Options) -> Findings:
 def _on_host(facts: Facts) -> Iterator[Finding]:
     """The same of operators on the host."""
     ops, matches = facts.once(host_ops), facts.context.trace.strings.matches
-    inside = np.flatnonzero(ops.inside(ranges(facts, re.compile(_ZERO_GRAD))))
+    inside = ops.inside(ranges(facts, re.compile(_ZERO_GRAD)))
     fills = matches(ops.name[inside], _FILL.search)
     count = int(fills.sum())
     if count < facts.window.count:

@@ -104,9 +104,9 @@ def _moving(facts: Facts, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of operators on the host."""
     ops = facts.once(host_ops)
-    chosen = np.flatnonzero(ops.own > CALL_NS)
-    chosen = chosen[_in_double(facts, ops.row[chosen])]
-    work, count = ops.own[chosen] - CALL_NS, len(chosen)
+    chosen = np.flatnonzero(ops.nest.own[ops.place] > CALL_NS)
+    chosen = chosen[_in_double(facts, ops.nest.row[ops.place[chosen]])]
+    work, count = ops.nest.own[ops.place[chosen]] - CALL_NS, len(chosen)
     time = facts.per_step(work)
     share = facts.share(time)
     if not count or share < options.number("share"):
@@ -127,13 +127,11 @@ def _in_double(facts: Facts, row: Rows) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
     events, strings = facts.context.trace.events, facts.context.trace.strings
     column = events.fields.get("dtypes")
-    if column is None or not (double := strings.matches(column.value, lambda text: "double" in text.lower())).any():
+    if column is None:
         return np.zeros(len(row), np.bool_)
-    code = np.full(len(events) + 1, -1, np.int32)
-    code[column.row[double]] = column.value[double]
-    # No row is -1, the place after the last one.
-    dtypes = code[row]
+    dtypes = column.take(row, -1)
     found = dtypes >= 0
+    found[found] = strings.matches(dtypes[found], lambda text: "double" in text.lower())
     shapes = events.numbers("shapes", row[found])
     found[found] = shapes >= 0
     dtypes, shapes = dtypes[found], shapes[shapes >= 0]

@@ -84,9 +84,8 @@ def find(facts: Facts, options: Options) -> Findings:
     cuts = _cuts(work.op_name[head], length)
     certain = distinct(np.concatenate((np.cumsum(length), cuts[np.logical_or.reduceat(loop, np.append(0, cuts[:-1]))])))
     parts, every = np.diff(certain, prepend=0), np.diff(cuts, prepend=0)
-    time, rows = np.add.reduceat(work.time[chosen], np.cumsum(kernels) - kernels), np.arange(len(head))
-    gone = (occurs(rows, fused_away(time, rows, each)) for each in (parts, every))
-    fused, least = (chosen[np.repeat(each, kernels)] for each in gone)
+    time = np.add.reduceat(work.time[chosen], np.cumsum(kernels) - kernels)
+    fused, least = (chosen[np.repeat(fused_away(time, each), kernels)] for each in (parts, every))
     change = without(facts, work.event[fused])
     if not matters(facts, chosen, change, options.number("share")):
         return

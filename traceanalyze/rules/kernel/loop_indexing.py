@@ -58,7 +58,7 @@ def find(facts: Facts, options: Options) -> Findings:
     total = facts.per_step(time)
     rows = np.flatnonzero(chosen)
     rows, length = rows[np.argsort(at[rows], kind="stable")], np.bincount(at[rows])
-    fused = fused_away(work.time, rows, length[length > 0]) if len(rows) else rows
+    fused = rows[fused_away(work.time[rows], length[length > 0])] if len(rows) else rows
     yield Finding(
         saving=facts.per_step(work.time[fused]),
         change=without(facts, work.event[fused]),

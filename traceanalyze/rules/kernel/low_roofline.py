@@ -141,7 +141,7 @@ def _twins(facts: Facts, options: Options) -> Iterator[Finding]:
     work, events = facts.once(computing), facts.context.trace.events
     shape, dtype = (events.numbers(field, work.op_row, -1) for field in ("shapes", "dtypes"))
     rows = np.flatnonzero((work.group == KernelGroup.ELEMENTWISE) & (work.op >= 0) & (shape >= 0))
-    rows = rows[np.bincount(work.op[work.op >= 0])[work.op[rows]] == 1]
+    rows = rows[np.bincount(work.op + 1)[work.op[rows] + 1] == 1]
     calls = group(work.op_name[rows], shape[rows], dtype[rows])
     kernels = group(calls.of, work.name[rows])
     usual = kernels.sum(work.time[rows]) / kernels.count()

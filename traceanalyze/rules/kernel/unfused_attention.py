@@ -3,14 +3,17 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.intervals import Intervals, merge, union
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.vocabulary import ApiClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains
 from traceanalyze.rules.common.replay import launching, without
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
 """Scaling and mask, softmax, dropout."""
@@ -70,8 +73,9 @@ def find(facts: Facts, options: Options) -> Findings:
         The matrix of scores, sequence times sequence for every head, is written to memory and read again by each of
         them. Fused attention keeps it on the chip.
     How it is measured
-        Sequences of operators by launch. The saving is the device time of everything in them but the products, in the
-        backward pass around that of the softmax, and half of the products; at most the time of the whole sequences.
+        Sequences of operators by launch. The saving is the device time of everything in them but the products (changes
+        of layout before these count), in the backward pass around that of the softmax, and half of the products, with
+        the memory that the scores take; at most the time of the whole sequences.
         Where the host computes: 0.8 of the time between the products, less 0.6 µs an operator for the profiler; a fused
         attention takes longer than the products by the rest.
     What to do
@@ -91,20 +95,23 @@ def find(facts: Facts, options: Options) -> Findings:
     rows = np.concatenate([_pointwise(work.op, run) for run in forward] + list(found.find(BACKWARD)))
     back = list(found.find(PRODUCTS_BACK))
     whole = distinct(np.concatenate((*forward, rows, *back)))
+    # Changes of layout before a product go with it.
+    rows = distinct(np.concatenate((rows, whole[work.group[whole] == KernelGroup.LAYOUT])))
     time = facts.per_step(work.time[rows])
     product = np.setdiff1d(whole, rows)
     # Fused attention takes the host as long as the products of the forward pass and one of the backward pass.
     others = np.setdiff1d(product, np.concatenate((*forward, *(run[:1] for run in back))))
     products, taken = facts.per_step(work.time[product]), facts.length(work.spans(whole))
+    allocating = _allocating(facts, [run[0] for run in forward])
     yield Finding(
         saving=time + round(products * options.number("products")),
         change=together(
             without(facts, work.event[rows]),
             shorter(facts.context, work.event[product], options.number("products"))._replace(
-                host=launching(facts, work.event[others])
+                host=union(launching(facts, work.event[others]), allocating)
             ),
         ),
-        bound=taken,
+        bound=taken + facts.length(intervals_of(*allocating)),
         draws="compute",
         intervals=work.spans(whole),
         evidence=measured(time=taken, part=part_of_compute(facts, whole), count=len(forward)),
@@ -121,7 +128,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     backward, whole_back = found.inside(f"B({BACKWARD})B")
     between = np.concatenate((forward, backward))
-    recording = int(found.ops.inside(facts.clip(between)).sum()) * RECORDING_NS
+    recording = len(found.ops.inside(facts.clip(between))) * RECORDING_NS
     time = max(0, facts.length(between) - facts.mean(recording))
     yield Finding(
         saving=round(time * options.number("between")),
@@ -134,6 +141,15 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         scope=Scope(ops=("aten::softmax",)),
         count=len(forward),
     )
+
+
+def _allocating(facts: Facts, rows: list[np.int64]) -> Intervals:
+    """When the operators of some kernels take memory from the device: matrices of scores need none any more."""
+    context = facts.context
+    op = distinct(facts.once(computing).op[rows])
+    op = op[op >= 0]
+    taken = np.flatnonzero((context.calls.klass == ApiClass.ALLOC) & occurs(context.call_op, op))
+    return merge(context.calls.start[taken], context.calls.end[taken])
 
 
 def _pointwise(op: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

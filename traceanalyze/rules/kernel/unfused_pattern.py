@@ -80,7 +80,7 @@ def find(facts: Facts, options: Options) -> Findings:
         first, last = found.at[np.array(runs)].T
         length = last - first
         rows = found.order[np.repeat(last - np.cumsum(length), length) + np.arange(length.sum())]
-        fused = fused_away(work.time, rows, length)
+        fused = rows[fused_away(work.time[rows], length)]
         saving = facts.per_step(work.time[fused])
         if facts.share(saving) < options.number("share"):
             continue

@@ -15,10 +15,13 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "SYN104",
     "device-to-host-copy",
     title="copies to the host inside the step",
-    sentence=(
-        "Copies to the host ({count} in all) leave the device without work {idle} {per}, and {exposed} nothing but "
-        "these copies runs."
-    ),
+    sentence={
+        "": (
+            "Copies to the host ({count} in all) leave the device without work {idle} {per}, and {exposed} nothing but "
+            "these copies runs."
+        ),
+        "exposed": "Copies to the host ({count} in all) take {exposed} {per} in which nothing else runs.",
+    },
     confidence=Confidence.HIGH,
     needs="DLAO",
     advice_texts={
@@ -70,6 +73,7 @@ def find(facts: Facts, options: Options) -> Findings:
     count = max(len(event), int(blocking.sum()))
     yield replace(
         one,
+        sentence="" if idle else "exposed",
         cost=idle + time,
         bound=(one.bound or 0) + time,
         change=(one.change or Change())._replace(events=event, shorter=gone),
@@ -80,7 +84,8 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="idle.sync" if idle > time else "mem_exposed",
         intervals=np.concatenate((calls.spans(blocking), intervals_of(*spans))),
         evidence=(
-            *measured(idle=idle, exposed=time, count=count),
+            *(measured(idle=idle) if idle else ()),
+            *measured(exposed=time, count=count),
             *(each for each in one.evidence if each.label not in {"idle", "count"}),
         ),
         count=count,
