@@ -18,7 +18,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
-from traceanalyze.ranks.links import sends
+from traceanalyze.ranks.links import between, sends
 from traceanalyze.ranks.results import Experts, Group, Ran
 from traceanalyze.ranks.spread import MOST, POINTS, ran, spread_tables, times
 
@@ -209,12 +209,17 @@ def test_load_of_experts_is_that_of_the_routing(tmp_path, lists):
 PAIR = Group("0-1", (0, 1), 2)
 
 
+def told(ranks):
+    cluster = compare_ranks(ranks)
+    return list(sends(cluster, between(cluster)).records())
+
+
 def test_sends_meet_receives_in_their_order():
     first = rank(
         0, (0, "send", 64, 0, 50), (0, "send", 64, 100, 130), (0, "recv", 32, 200, 240), (0, "send", 64, 300, 310)
     )
     second = rank(1, (0, "recv", 64, 40, 60), (0, "recv", 64, 90, 150), (0, "send", 32, 230, 240))
-    rows = list(sends(compare_ranks([first, second])).records())
+    rows = told([first, second])
     assert [(row.sender, row.receiver, row.sends, row.receives, row.paired, row.unpaired) for row in rows] == [
         ("0", "1", 3, 2, 2, 1),
         ("1", "0", 1, 1, 1, 0),
@@ -228,7 +233,7 @@ def test_sends_meet_receives_in_their_order():
 def test_pairs_end_where_sizes_differ_and_batches_pair_too():
     first = rank(0, (0, "send", 64, 0, 50), (0, "send", 8, 60, 70), (0, "send_recv", -1, 80, 90))
     second = rank(1, (0, "recv", 64, 0, 50), (0, "recv", 9, 60, 70), (0, "send_recv", -1, 80, 95))
-    one, both = sends(compare_ranks([first, second])).records()
+    one, both = told([first, second])
     assert (one.paired, one.unpaired) == (1, 2)
     assert (both.paired, both.bytes, both.receiver_wait_ns) == (1, NotMeasured("no_bytes"), 5)
 
@@ -236,12 +241,12 @@ def test_pairs_end_where_sizes_differ_and_batches_pair_too():
 def test_partners_that_are_not_told_or_not_here_are_said():
     three = Group("0-2", (0, 1, 2), 3)
     ranks = [rank(at, (0, "send", 64, 0, 50), group=three, world=3) for at in range(3)]
-    rows = list(sends(compare_ranks(ranks)).records())
+    rows = told(ranks)
     assert [(row.sender, row.sends, row.receives, row.paired) for row in rows] == [
         (str(at), 1, 0, NotMeasured("no_partner")) for at in range(3)
     ]
     gone = [rank(0, (0, "send", 64, 0, 50), group=Group("0-3", (0, 3), 2)), rank(1, group=Group("1-2", (1, 2), 2))]
-    (row,) = sends(compare_ranks(gone)).records()
+    (row,) = told(gone)
     assert row.receiver == NotMeasured("no_partner")
     assert sends(compare_ranks([rank(0), rank(1)])).absent == NotMeasured("no_sends")
 

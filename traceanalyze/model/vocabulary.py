@@ -1,6 +1,5 @@
 """The words every vendor's names are mapped to; the order of each enumeration is the order of reports."""
 
-import re
 from enum import IntEnum
 
 ARROW = " → "
@@ -11,12 +10,10 @@ SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "
 """Why events could not be read."""
 
 
-_END = re.compile(r"(.*?)( \+ \d+)?", re.DOTALL)
-
-
 def both_ends(name: str) -> list[tuple[str, str]]:
     """Names on both sides of an arrow, or the name, each with how many others go with it (` + 2`, mostly nothing)."""
-    return [(end[1], end[2] or "") for each in name.split(ARROW) if (end := _END.fullmatch(each))]
+    parts = ((each, *each.rpartition(AND)) for each in name.split(ARROW))
+    return [(first, AND + count) if count.isdecimal() and first else (each, "") for each, first, _, count in parts]
 
 
 class Detail(IntEnum):

@@ -279,7 +279,7 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
             assert len(lost) == (part == "communication")
         # Nor is it a cause that is gone; what no part tells is not explained.
         assert {row.part for row in found.tables["causes"].records()} <= {"memory_ops", "compute"} - {part}
-    assert ("cannot be told" if part == "compute" else "is time of unknown cause") in moved.verdict
+    assert ("cannot be told" if part == "compute" else "is not ranked") in moved.verdict
     assert f"{part} of candidate" in sheets["Differences"].to_string()
     sheet = sheets["OverallMetrics"]
     told = sheet.set_index(sheet["Index"].str.strip())["Duration(ms).1"].dropna()
