@@ -45,7 +45,7 @@ def test_a_row_says_what_it_costs_and_where(report):
     assert row["rule_id"] == "DAT101"
     assert row["severity"] == "severity_high"
     assert row["confidence"] == "confidence_high"
-    assert row["saving_ns"] == pytest.approx(590_000, abs=30_000)
+    assert row["saving_ns"] == pytest.approx(795_000, abs=30_000)
     assert row["share"] == pytest.approx(row["saving_ns"] / 2_000_000, abs=0.01)
     assert row["bound_ns"] >= row["saving_ns"]
 
