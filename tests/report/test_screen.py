@@ -193,7 +193,7 @@ def test_of_several_ranks_one_is_meant_throughout_and_findings_name_theirs():
     text = screens(found)
     assert text.startswith("Rank 1 of 2 works longest")
     assert "rank1.json.gz · rank 1" in text
-    assert "(21 %) · rank 1 · train.py:41 step · COM101" in text
+    assert "(21 %) · rank 0 · train.py:41 step · COM101" in text
     assert "and 1 more: kernels slower than on other ranks" in text, "its lines are those of the kernels"
     assert "compute        15.08 ms  46.9 %" in text, "the split is that of rank 1"
     assert found.focus == (1, 0)
