@@ -37,6 +37,7 @@ class RankAnalysis(NamedTuple):
     """One a device, headline first."""
     idle: IdleCauses | NotMeasured
     host: HostSplit | NotMeasured | None
+    """None: not asked for, as in a summary of a rank with a device."""
     checks: tuple[Check, ...]
     tables: Mapping[str, Table] = {}
     """By key, in reading order."""

@@ -9,6 +9,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.quality import unknown_categories
 from traceanalyze.analyses.steps.window import settled
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
+from traceanalyze.comparison.columns import OF_NUMBERS
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.same_work import precision, work
 from traceanalyze.comparison.side import CompareOptions, Side
@@ -123,12 +124,6 @@ CAVEATS = sentences(
     side_cycle_left_out="Left out in the {side}: {steps} step(s), so that long and short ones are whole cycles.",
 )
 
-OF_NUMBERS = frozenset(
-    {"side_truncated", "side_salvaged", "side_unknown", "side_impossible", "whole_trace_on_one", "whole_traces"}
-    | {"device_steps_on_one", "steps_differ", "idle_as_one", "outside_calls_as_one", "levels_differ_in_calls"}
-    | {"coverage_differs", "clocks_differ", "options_differ"}
-)
-"""Caveats without whose reason a number that is shown would be another one: they come first, and have room."""
 COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory")

@@ -1,10 +1,16 @@
-"""Columns that tables of two sides share, and why a cell of theirs is empty."""
+"""Columns that tables of two sides share, why a cell of theirs is empty, and what makes a number another one."""
 
 from dataclasses import replace
 
 from traceanalyze.model.table import Column, Kind, NotMeasured
 
 PARTS_CANCEL = NotMeasured("parts_cancel")
+OF_NUMBERS = frozenset(
+    {"side_truncated", "side_salvaged", "side_unknown", "side_impossible", "whole_trace_on_one", "whole_traces"}
+    | {"device_steps_on_one", "steps_differ", "idle_as_one", "outside_calls_as_one", "levels_differ_in_calls"}
+    | {"coverage_differs", "clocks_differ", "options_differ"}
+)
+"""Caveats without whose reason a number that is shown would be another one: they come first, and have room."""
 
 PART = Column("part", Kind.TERM, "what the time was spent on")
 INDEX = replace(PART, key="index", heading="part", meaning=f"{PART.meaning}; rows further in lie inside the row above")

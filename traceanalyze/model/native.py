@@ -34,18 +34,6 @@ def give_back() -> None:
 
 
 @cache
-def keep_freed() -> None:
-    """Keep freed memory for the next of many alike where the C library can: each would have its pages made again."""
-    with suppress(OSError, AttributeError, TypeError):
-        for option, size in ((_TRIM_THRESHOLD, 1 << 24), (_MMAP_THRESHOLD, 1 << 22)):
-            ctypes.CDLL(None).mallopt(option, size)
-
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""As in malloc.h of glibc."""
-
-
-@cache
 def library() -> ctypes.CDLL | None:
     """The library, None where it was not built, cannot be loaded, or belongs to another version."""
     try:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from traceanalyze.pipeline.recordings import (
 )
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
-from traceanalyze.ranks.results import EVEN, leading
+from traceanalyze.ranks.results import EVEN, Cluster, leading
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.changed import Beside
 from traceanalyze.report.contents.compare import build_compare
@@ -51,9 +51,6 @@ from traceanalyze.report.model import CompareReport
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster
 
 MEDIAN = "median"
 
@@ -313,7 +310,7 @@ class _Read(NamedTuple):
     ranks: _Ranks
     beside: SideBySide
     """Without its ranks."""
-    clusters: tuple["Cluster | None", ...]
+    clusters: tuple[Cluster | None, ...]
     """How its ranks compare, by each of the options."""
     asked: int | None
     """Position of the rank asked for."""
@@ -369,18 +366,19 @@ def _wanted(read: Sequence[_Read]) -> Iterator[_Wanted]:
     ranks = [[trace.origin.rank for trace in one.run.traces] for one in read]
     places = [one.lead if one.asked is None else one.asked for one in read]
     free = [one for one in read if one.asked is None]
-    named = [own[at] for own, at, one in zip(ranks, places, read, strict=True) if len(free) != 1 or one not in free]
+    deciding = [one.asked is not None or len(free) == len(read) for one in read]
+    named = [own[at] for own, at, decides in zip(ranks, places, deciding, strict=True) if decides]
     common = [rank for rank in named if rank is not None and all(rank in one.times for one in free)]
     if free and common:
         base, candidate = (one.times for one in read)
-        rank = max(common, key=lambda rank: abs(candidate.get(rank, 0) - base.get(rank, 0)))
-        places = [own.index(rank) for own in ranks]
+        chosen = max(common, key=lambda rank: abs(candidate.get(rank, 0) - base.get(rank, 0)))
+        places = [own.index(chosen) for own in ranks]
     for one, own, at in zip(read, ranks, places, strict=True):
-        lead, time = own[one.lead], one.times.get(own[at] or 0, 0)
-        slower = lead is not None and one.times[lead] > EVEN * time
         if one.asked is not None or len(own) == 1 or at == one.lead:
             yield _Wanted(at, "asked" if one.asked is not None else "only" if len(own) == 1 else "decides")
         else:
+            rank, lead = own[at], own[one.lead]
+            slower = rank is not None and lead is not None and one.times[lead] > EVEN * one.times[rank]
             yield _Wanted(at, "same", lead if slower else None)
 
 
@@ -436,7 +434,7 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
     )
 
 
-def _waited(cluster: "Cluster | None", rank: int, steps: Sequence[str]) -> int | None:
+def _waited(cluster: Cluster | None, rank: int, steps: Sequence[str]) -> int | None:
     """How long a rank waits for the others in its communication, ns over some steps; None where not all ranks tell."""
     if cluster is None or cluster.waits is None or cluster.waits.bound or rank not in cluster.places:
         return None

@@ -18,7 +18,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import StepKey
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.model.native import give_back, keep_freed
+from traceanalyze.model.native import give_back
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
@@ -292,7 +292,6 @@ def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
     if detail == Detail.QUIET:
         return rank_verdict(read(), options, alone=alone, together=together)
     if job.summary:
-        keep_freed()
         return rank_summary(read(), options)
     rules = job.choices.rules()
     return analysed(context_of(read(), options), rules, job.allocators, detail=detail, alone=alone, together=together)

@@ -234,7 +234,6 @@ def _trimmed(found: Iterator[Made]) -> Iterator[Made]:
         yield one
         if not count % _TRIMMED:
             give_back()
-    give_back()
 
 
 def _opened(work: Work) -> Cache | None:

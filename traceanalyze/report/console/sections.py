@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
 
-from traceanalyze.comparison.caveats import OF_NUMBERS
-from traceanalyze.comparison.columns import PARTS_CANCEL
+from traceanalyze.comparison.columns import OF_NUMBERS, PARTS_CANCEL
 from traceanalyze.errors import Apart
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex

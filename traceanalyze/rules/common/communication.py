@@ -364,8 +364,8 @@ def _by_buckets(
     def by_pass(asked: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Of each pass what asks in it, in turn, and when what was asked for before is done."""
         ready = np.maximum(asked, done[np.searchsorted(issued[order], asked)])
-        of, turn = np.searchsorted(begun, ready, "right") - 1, np.argsort(ready, kind="stable")
-        return [(own, ready[own]) for own in (turn[of[turn] == one] for one in range(len(begun)))]
+        turn = np.argsort(ready, kind="stable")
+        return [(own, ready[own]) for own in np.split(turn, np.searchsorted(ready[turn], begun))[1:]]
 
     place = np.flatnonzero(context.trace.strings.matches(context.op_names, _ACCUMULATES.match))
     elements = op_text(facts, "shapes", context.op_nest.rows(place), largest, 0)
