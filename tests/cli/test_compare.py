@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from pathlib import Path
 
 import openpyxl
 import pytest
@@ -66,6 +67,20 @@ def test_the_sides_by_the_options_of_msprof(run, pair, arguments):
     base, candidate = pair
     given = [text.format(base=base, candidate=candidate) for text in arguments]
     assert run("compare", *given) == run("compare", base, candidate)
+
+
+def test_peak_rates_of_both_devices_can_be_given(run, tmp_path):
+    peaks = ("Example GPU", 300, 2000), ("Ascend", 200, 1600)
+    lines = (
+        f'[[device]]\npattern = "{name}"\nname = "{name}"\nbandwidth_gbs = {speed}\ntflops = {{ bf16 = {rate} }}\n'
+        for name, rate, speed in peaks
+    )
+    (file := tmp_path / "peaks.toml").write_text("".join(lines))
+    pair = Path(__file__).resolve().parents[2] / "sample_traces/gpu_npu_pair"
+    report = json.loads(run("compare", pair / "gpu", pair / "npu", "--device-peaks", file, "--all", "--format", "json").out)["reports"][0]
+    allow = {row["op"]: row["peak_ratio"] for row in report["tables"]["migration"]["rows"] if "peak_ratio" in row}
+    # Products by what the devices compute, anything else by what they read.
+    assert (allow["aten::mm (backward)"], allow["aten::gelu"]) == (1.5, 1.25)
 
 
 def test_itself_makes_no_difference(run, pair):

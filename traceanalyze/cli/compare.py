@@ -210,6 +210,7 @@ def compare(
     comm_regex: options.CommRegex = None,
     not_comm_regex: options.NotCommRegex = None,
     category: options.Category = None,
+    device_peaks: options.DevicePeaks = None,
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
 ) -> None:
     """Say what makes two profiles differ: any device against any other.
@@ -230,7 +231,7 @@ def compare(
     flags = profiling, operator, memory, communication, api, kernel
     # No single call stands on it.
     one_screen = not (whole or verbose or output or layout == Layout.MSPROF) and format_ in {None, "console"}
-    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = CompareChoices(
         base=SideChoices("base", base_path, base_step, base_rank),
         candidate=SideChoices("candidate", candidate_path, comparison_step, comparison_rank),

@@ -110,6 +110,7 @@ class CompareChoices:
             "--comm-regex": self.common.comm_regex,
             "--not-comm-regex": self.common.not_comm_regex,
             "--category": ", ".join(several(self.common.categories)),
+            "--device-peaks": self.common.device_peaks,
             "--streams": self.common.streams,
             "--name-regex": self.common.name_regex,
             "--time": self.common.time,

@@ -159,7 +159,7 @@ REASONS = {
     "no_op_arguments": "plain arguments (stride, mask) were not recorded",
     "no_formula": "this case has no formula",
     "moves_only": "counted by bytes alone",
-    "unknown_device": "the peak rates of this device are not known",
+    "unknown_device": "the peak rates of this device are not known: --device-peaks FILE gives them",
     "unknown_peak": "the peak rate of this device for this type is not known",
     "no_device_annotations": "no annotations on the device",
     "no_process_memory": "the recording has no samples of the process's memory",
