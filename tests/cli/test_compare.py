@@ -77,7 +77,8 @@ def test_peak_rates_of_both_devices_can_be_given(run, tmp_path):
     )
     (file := tmp_path / "peaks.toml").write_text("".join(lines))
     pair = Path(__file__).resolve().parents[2] / "sample_traces/gpu_npu_pair"
-    report = json.loads(run("compare", pair / "gpu", pair / "npu", "--device-peaks", file, "--all", "--format", "json").out)["reports"][0]
+    text = run("compare", pair / "gpu", pair / "npu", "--device-peaks", file, "--all", "--format", "json").out
+    report = json.loads(text)["reports"][0]
     allow = {row["op"]: row["peak_ratio"] for row in report["tables"]["migration"]["rows"] if "peak_ratio" in row}
     # Products by what the devices compute, anything else by what they read.
     assert (allow["aten::mm (backward)"], allow["aten::gelu"]) == (1.5, 1.25)

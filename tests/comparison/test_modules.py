@@ -124,3 +124,7 @@ def test_a_side_without_modules_cannot_be_compared():
     b.op("aten::mm", 5, 20)
     b.launch(6, 1, 50, 30)
     assert module_pairs(model(("Linear", 1)), side_from(b).context, OPTIONS) == NotMeasured("no_modules")
+    b.annotation("## forward ##", 4, 30)
+    marked = side_from(b).context
+    assert told(marked, marked)[0][:3] == ("## forward ##", None, 30)
+    assert module_pairs(model(("Linear", 1)), marked, OPTIONS) == NotMeasured("no_modules")

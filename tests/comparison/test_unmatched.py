@@ -108,6 +108,12 @@ def test_models_of_which_hardly_a_module_is_common_are_others_whatever_their_ope
     assert told(model(*switch), model(*switch[:2], "Faster", "Linear")) == []
     assert told(model(*switch), model("OptimizedModule")) == []
     assert told(model("Net", "Linear"), model("Other", "Linear")) == []
+    # Parts that annotations mark are no modules, so operators tell; those of any model do not make it the same.
+    for more, shares in ((0, []), (11, [("work_unmatched", {"base_share": 1.0, "candidate_share": 10 / 21})])):
+        parts = Program().step().op("aten::mm", 10).op("x::more", more) if more else Program().step().op("aten::mm", 10)
+        for depth, name in enumerate(switch):
+            parts.builder.annotation(f"## {name} ##", 1 + depth, 98 - 2 * depth)
+        assert told(model(*switch), side_from(parts.builder)) == shares
 
 
 CHOICES = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.modules import Places, event_modules, module_places
+from traceanalyze.analyses.host.modules import Places, event_modules, marked, module_places
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
@@ -189,10 +189,11 @@ def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
 
     After each module its operators by canonical name, most time first. Self times are those of what was launched in
     the module itself; those of all modules and of the row for work outside of modules sum to all device time, and so
-    do those of all operators. The operators of a module sum to it. NotMeasured if a side did not record modules.
+    do those of all operators. The operators of a module sum to it. NotMeasured if a side did not record modules: those
+    of the one are not what annotations mark in the other.
     """
     places = module_places(base), module_places(candidate)
-    if places[0] is None or places[1] is None:
+    if places[0] is None or places[1] is None or marked(places[0]) != marked(places[1]):
         return NotMeasured("no_modules")
     if why := work_unknown(base, candidate):
         return why

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.collectives import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.modules import module_places
+from traceanalyze.analyses.host.modules import marked, module_places
 from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.op_work import precisions
@@ -154,7 +154,8 @@ def unmatched_work(
     """Whether most of the time has no partner (rows of `unmatched`), not even within operators that both sides have.
 
     Where both recorded modules, and have others, each has to have partners for most of its time; and where hardly a
-    class of those that hold others is common, names of operators, which any model calls, tell nothing.
+    class of those that hold others is common, names of operators, which any model calls, tell nothing. Where the one
+    recorded modules and the other marked parts, each has to have operators with partners for most of its time.
     """
     times: dict[str, list[tuple[int, int]]] = {}
     for row in unmatched:
@@ -173,9 +174,11 @@ def unmatched_work(
     if min(len(old), len(new)) > 1 and len({*old} & {*new}) < _FAIR * min(len(old), len(new)):
         yield Caveat("work_modules", (("base", old[0]), ("candidate", new[0])))
         return
-    within = _within_common_operators((base.context, candidate.context), options) if modules is None else None
+    parts = [module_places(side.context) for side in (base, candidate)] if modules is None else []
+    told = modules is not None or len({marked(each) for each in parts if each is not None}) > 1
+    within = None if told else _within_common_operators((base.context, candidate.context), options)
     sides = [*found.values(), *([within] if within is not None else ())]
-    if not any(each.same if modules is None else min(each.shares) >= MATCHED for each in sides):
+    if not any(min(each.shares) >= MATCHED if told else each.same for each in sides):
         shares = max((each.shares for each in sides), key=min)
         yield Caveat("work_unmatched", (("base_share", shares[0]), ("candidate_share", shares[1])))
 

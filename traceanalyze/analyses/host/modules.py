@@ -115,6 +115,11 @@ def module_places(context: Context) -> Places | None:
     return found._replace(stated=_grown(context.trace, every, places), places=tuple(places))
 
 
+def marked(found: Places) -> bool:
+    """Whether these are parts that annotations mark, not modules."""
+    return any(is_layer_annotation(place.name) for place in found.places)
+
+
 def _stated(trace: Trace, row: Rows) -> NDArray[np.int64]:
     """Text by which each kernel names its module, or else what its program marked it as."""
     module, mark = (trace.events.numbers(name, row) for name in ("module", "mark"))
