@@ -8,7 +8,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
+from tests.report.make_compare import MS, Overall, build_compare, comparison, contribution, itself, swapped
 from traceanalyze.comparison.calls import tensors
 from traceanalyze.comparison.results import Part
 
@@ -143,6 +143,33 @@ def test_of_communication_the_ranks_to_record_are_named(unrecorded, ranks, says)
     }
     (line,) = told(found._replace(**sides))
     assert line.startswith(f"communication +10.00 ms: {says}")
+
+
+_MOVES = "moves data: compare sizes and numbers of the collectives, and the links."
+
+
+@pytest.mark.parametrize(
+    ("wait", "transfer", "says"),
+    [
+        ((4, 40), (6, 20), f"8.000 ms of it waits for other ranks: find what makes them late; 2.000 ms of it {_MOVES}"),
+        ((4, 4), (6, 56), f"10.00 ms of it {_MOVES}"),
+        ((4, 0), (6, 60), f"10.00 ms of it {_MOVES}"),
+        ((4, 56), (6, 4), "10.00 ms of it waits for other ranks: find what makes them late."),
+    ],
+)
+def test_of_communication_that_both_sides_split_the_part_that_is_longer_is_told(wait, transfer, says):
+    """In 2 steps of the base and 4 of the candidate; which ranks to record is nothing to say then."""
+    parts = Part("compute", 60 * MS, 120 * MS), Part("communication", 10 * MS, 60 * MS)
+    rows = [
+        Overall(key, 2, "duration", *(MS * each for each in times), None, None)
+        for key, times in (("comm_wait", wait), ("comm_transfer", transfer))
+    ]
+    found = comparison()._replace(parts=parts, contributions=(), overall=rows)
+    (line,) = told(found)
+    assert line == f"communication +10.00 ms: {says}"
+    told_ranks = {name: replace(getattr(found, name), unrecorded=(), ranks=4) for name in ("base", "candidate")}
+    (line,) = told(found._replace(**told_ranks))
+    assert ("the table of the ranks tells which one the others wait for" in line) == ("waits for" in says)
 
 
 @pytest.mark.parametrize(

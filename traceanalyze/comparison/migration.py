@@ -65,6 +65,7 @@ _SAY = sentences(
     ),
     to_check="{check}",
 )
+TO_WAIT, TO_WAIT_FOR, TO_CHECK = (_SAY[key] for key in ("to_wait", "to_wait_for", "to_check"))
 _MOST = 0.5
 """Own: share of the kernels from which on something about them is said of all."""
 
@@ -282,7 +283,7 @@ def _of_collective(time: int, waits: tuple[int, int | None], moves: _Moves | Non
         yield said(_SAY["to_resend"], time=(Kind.DURATION, moves.longest))
     if wait >= worth:
         whom = {} if rank is None else {"rank": (Kind.COUNT, rank)}
-        yield said(_SAY["to_wait_for"] if whom else "to_wait", time=(Kind.DURATION, per.candidate(wait)), **whom)
+        yield said(TO_WAIT_FOR if whom else TO_WAIT, time=(Kind.DURATION, per.candidate(wait)), **whom)
     if time - wait >= worth:
         over, size = f" ({links})" if links and isinstance(links, str) else "", moves.size if moves else None
         values: dict[str, tuple[Kind, Value]] = {"time": (Kind.DURATION, per.candidate(time - wait))}
@@ -416,4 +417,4 @@ def _plain(name: str, sums: tuple[int, int], check: str, per: PerStep) -> dict[s
 
 
 def _checked(check: str) -> Message:
-    return said(_SAY["to_check"], check=(Kind.TERM, f"check_{check}"))
+    return said(TO_CHECK, check=(Kind.TERM, f"check_{check}"))

@@ -46,6 +46,8 @@ _AGREES = regex(r"\(([a-z]+)\|([a-z]+)\)")
 
 _SAY = sentences(place_rank="rank {rank}")
 _RANK = regex(r"rank (\S+)")
+_CLAUSES = regex(r"[,:] |[，：]")
+"""What tells of a phrase that it is more than a name."""
 """Where rules about ranks find something."""
 _WIDE_STOP = regex("(?<=[。！？；：，）]) ")
 # Chinese is parted from Latin letters and digits by a space, from Chinese by none: at the ends of values in a text.
@@ -128,7 +130,10 @@ class Formatter(NamedTuple):
         return units.between(ns.low, ns.high) if isinstance(ns, Between) else units.duration(ns, self.resolution_ns)
 
     def _listed(self, phrases: Iterable[Message]) -> str:
-        return self.texts.messages["list_mark"].join(map(self.message, phrases))
+        """Names by commas; what has commas of its own by semicolons."""
+        listed = [*map(self.message, phrases)]
+        mark = "group_mark" if any(_CLAUSES.search(each) for each in listed) else "list_mark"
+        return self.texts.messages[mark].join(listed)
 
     def cell(self, column: Column, value: Value, unit: units.Unit | None) -> str:
         """A value in a column whose heading names the unit; among texts, the label of a total is a word of the tool."""

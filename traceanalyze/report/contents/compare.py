@@ -1,12 +1,14 @@
 """The report of a comparison: its tables, and the sentences about them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys, to_check
 from traceanalyze.comparison.calls import tensors
 from traceanalyze.comparison.caveats import CAVEATS, SAID_FIRST
+from traceanalyze.comparison.migration import TO_CHECK, TO_WAIT, TO_WAIT_FOR
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
@@ -65,6 +67,7 @@ _SAY = sentences(
         "record the other ranks that it communicates with, too ({ranks}), as only they tell waiting from transfer, "
         "then compare sizes and numbers of the collectives"
     ),
+    compare_advice_moves="{time} of it moves data: compare sizes and numbers of the collectives, and the links",
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
     compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
     compare_advice_work=(
@@ -189,7 +192,7 @@ def build_compare(
         ),
         summary=(*_beside_causes(comparison.tables, found, beside), table, chosen),
         remarks={
-            "advice": tuple(_advice(comparison, per)),
+            "advice": tuple(_advice(comparison, per, found)),
             "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat not in other),
             "quality": tuple(_quality(comparison)),
         },
@@ -402,7 +405,7 @@ WORTH_ADVICE = 0.05
 """Share of all changes from which a part is."""
 
 
-def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
+def _advice(comparison: Comparison, per: PerStep, found: Sequence[Changed]) -> Iterator[Message]:
     """The parts that take longer in the candidate, most first; nothing where both steps are alike but for noise.
 
     Each comes with what makes most of it, if that is known.
@@ -435,22 +438,44 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         values: list[tuple[str, Kind, Value]] = [
             ("part", Kind.TERM, key),
             ("diff", Kind.CHANGE, per.mean(changes[key])),
-            ("check", *_to_check(comparison, key, top)),
+            ("check", *_to_check(comparison, key, top, found)),
         ]
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
         yield Message(*_advised(top, values))
 
 
-def _to_check(comparison: Comparison, key: str, top: Any) -> tuple[Kind, Value]:
-    """The same; of communication which ranks tell whether it is waiting."""
+def _to_check(comparison: Comparison, key: str, top: Any, found: Sequence[Changed]) -> tuple[Kind, Value]:
+    """The same; of communication what of it is waiting, and for whom, or which ranks tell."""
     sides = comparison.base, comparison.candidate
     missing = sorted({rank for side in sides for rank in side.unrecorded or ()})
+    known = key == "communication" and all(side.unrecorded == () and side.ranks > 1 for side in sides)
+    if key == "communication" and (told := tuple(_of_communication(comparison.tables, found, known=known))):
+        return Kind.LIST, told
     if key == "communication" and missing:
         ranks = ("ranks", Kind.TEXT, spans(list(map(str, missing))))
         return Kind.LIST, (Message(_SAY["compare_advice_record"], (ranks,)),)
-    known = key == "communication" and all(side.unrecorded == () and side.ranks > 1 for side in sides)
     return Kind.TERM, f"check_{'communication_ranks' if known else _check(comparison, key, top)}"
+
+
+def _of_communication(tables: Mapping[str, Table], found: Sequence[Changed], *, known: bool) -> Iterator[Message]:
+    """By how much more it waits and moves data, where both sides tell; whether all ranks are `known`."""
+    rows = [*tables["overall_metrics"].records()] if "overall_metrics" in tables else []
+    more = [[row.diff_ns for row in rows if row.index == key] for key in ("comm_wait", "comm_transfer")]
+    if any(isinstance(each, NotMeasured) for each in chain(*more)):
+        return
+    wait, moved = map(sum, more)
+    # Where the other part is shorter, all of it is the one.
+    wait, moved, least = min(wait, wait + moved), min(moved, wait + moved), max(WORTH_ADVICE * (wait + moved), 1)
+    if wait >= least and known:
+        yield Message(TO_CHECK, (("check", Kind.TERM, "check_communication_ranks"),))
+    elif wait >= least:
+        places = (one.candidate.scope.ops for one in found if one.candidate and one.candidate.rule == "COM120")
+        rank = next((ops[0].removeprefix("rank ") for ops in places if ops and ops[0].startswith("rank ")), None)
+        whom = () if rank is None else (("rank", Kind.TEXT, rank),)
+        yield Message(TO_WAIT_FOR if whom else TO_WAIT, (("time", Kind.DURATION, wait), *whom))
+    if moved >= least:
+        yield Message(_SAY["compare_advice_moves"], (("time", Kind.DURATION, moved),))
 
 
 def _check(comparison: Comparison, key: str, top: Any) -> str:
