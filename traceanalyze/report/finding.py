@@ -98,6 +98,8 @@ class Finding:
     """Instances, over the analysed steps."""
     intervals: "NDArray[np.int64]" = field(repr=False)
     """(n, 2) ns from the time base of the file: the idle or exposed time behind it."""
+    intervals_left_out: int = 0
+    """How many more there are: of each of several recordings only the longest are kept."""
 
     def __repr__(self) -> str:
         """Rule, title and sentence."""
@@ -115,7 +117,7 @@ class Finding:
             **plain,
             "evidence": [each._asdict() for each in self.evidence],
             "intervals_ns": self.intervals[sorted(longest)].tolist(),
-            "intervals_left_out": len(self.intervals) - len(longest),
+            "intervals_left_out": self.intervals_left_out + len(self.intervals) - len(longest),
         }
 
 
