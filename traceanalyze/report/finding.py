@@ -111,7 +111,7 @@ class Finding:
     def as_json(self, most: int | None = None) -> dict[str, Any]:
         """All of it as plain values, with the longest of its intervals in the order of time."""
         longest = (self.intervals[:, 0] - self.intervals[:, 1]).argsort(kind="stable")[: most or MOST_INTERVALS]
-        whole = {key: value for key, value in vars(self).items() if key != "intervals"}
+        whole = {key: value for key, value in vars(self).items() if not key.startswith("intervals")}
         plain = {key: value._asdict() if hasattr(value, "_asdict") else value for key, value in whole.items()}
         return {
             **plain,
