@@ -15,6 +15,9 @@ import pytest
 import traceanalyze
 from tests.report.make import MS, analysis, in_workbook
 from traceanalyze.locales import texts
+from traceanalyze.pipeline import parts
+from traceanalyze.pipeline.recordings import MOST_INTERVALS as KEPT
+from traceanalyze.pipeline.recordings import AnalysedRank, bounded
 from traceanalyze.report import folder, html, markdown, xlsx
 from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style, render
@@ -176,6 +179,24 @@ def test_where_it_is_in_every_step_none_is_named_and_an_id_names_one_place():
     assert report(everywhere).findings[0].scope.steps == ()
     ids = [report(one).findings[0].id for one in (RANGE, everywhere, replace(RANGE, scope=Scope((3,), ops=("other",))))]
     assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.parametrize("steps", [slice(0, 1), slice(1, None), slice(None)])
+def test_of_many_intervals_those_are_kept_that_a_report_shows(steps):
+    own, some = analysis(rank=3), np.random.default_rng(7)
+    first, last = own.steps.start[steps].min(), own.steps.end[steps].max()
+    start = np.sort(some.integers(first, last - 3000, 20_000))
+    spans = np.stack((start, start + some.integers(1, 3000, len(start))), axis=1)
+    # In one step all are short; touching pieces, of which none is long, are the longest together.
+    spans[start >= own.steps.start[-1], 1] = start[start >= own.steps.start[-1]] + 1
+    spans = np.concatenate((spans, first + 90 * np.arange(100)[:, None] + [0, 90]))
+    whole = replace(RANGE, intervals=spans)
+    few = bounded(AnalysedRank(own, Outcome((whole,)))).outcome.findings[0]
+    assert KEPT <= len(few.intervals) <= KEPT + len(own.steps) + 1
+    assert few.left_out > 1000
+    assert report(few).findings[0].as_json() == report(whole).findings[0].as_json()
+    assert report(few).findings[0].as_json(3) == report(whole).findings[0].as_json(3)
+    assert len(parts.dumps(few)) < 3000 < 30_000 < len(parts.dumps(whole))
 
 
 def test_the_order_is_that_of_what_each_is_worth():

@@ -18,6 +18,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import StepKey
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.model import intervals
 from traceanalyze.model.native import give_back
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
@@ -27,7 +28,7 @@ from traceanalyze.pipeline.gather import sampled
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
 from traceanalyze.rules.config import Plan
-from traceanalyze.rules.finding import Finding, FindingKey, Outcome
+from traceanalyze.rules.finding import Finding, FindingKey, Outcome, intervals_of, merged
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt import Excerpt, Place
@@ -276,7 +277,8 @@ class Job(NamedTuple):
 def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used."""
     try:
-        return without_bulk(_analysed(partial(read_trace, job.source, tell, brief=job.summary), job))
+        one = without_bulk(_analysed(partial(read_trace, job.source, tell, brief=job.summary), job))
+        return one if job.alone else bounded(one)
     except InputError as error:
         return error
     except UsageError as error:
@@ -301,3 +303,49 @@ def without_bulk(one: AnalysedRank) -> AnalysedRank:
     """The same with a sample of its trace, and with what the analysis remarks, as on patterns that match nothing."""
     trace = one.analysis.trace
     return one._replace(analysis=one.analysis._replace(trace=replace(sampled(trace), read=trace.read)))
+
+
+MOST_INTERVALS = 200
+"""Intervals of a finding that are kept of one of several ranks, longest first: no report lists or marks more."""
+
+
+def bounded(one: AnalysedRank) -> AnalysedRank:
+    """The same with no more of its findings than a report shows, and what a replay of the ranks together needs."""
+    steps, outcome = one.analysis.steps, one.outcome
+    outcome = outcome._replace(
+        findings=tuple(_longest_only(each, steps.start, steps.end) for each in outcome.findings),
+        faint=tuple(replace(each, intervals=None, between=()) for each in outcome.faint),
+    )
+    return one._replace(outcome=outcome if one.program is not None else without_changes(outcome))
+
+
+def _longest_only(one: Finding, start: NDArray[np.int64], end: NDArray[np.int64]) -> Finding:
+    """A finding with its longest intervals, the longest in each step, and that which `places_of` shows."""
+    if one.intervals is None:
+        return replace(one, between=())
+    spans, shown = merged(one.intervals), _longest(one)
+    length = spans.end - spans.start
+    rows = {*np.argsort(-length, kind="stable")[:MOST_INTERVALS].tolist()}
+    if len(rows) < len(length):
+        first = np.searchsorted(spans.end, start, "right").tolist()
+        last = np.searchsorted(spans.start, end, "left").tolist()
+        rows |= {low + int(length[low:high].argmax()) for low, high in zip(first, last, strict=True) if low < high}
+        rows |= set() if shown is None else {int(np.searchsorted(spans.start, shown[0], "right")) - 1}
+    kept = sorted(rows)
+    found = intervals_of(spans.start[kept], spans.end[kept])
+    return replace(one, intervals=found, left_out=len(length) - len(kept), between=())
+
+
+def without_changes(outcome: Outcome) -> Outcome:
+    """The same without what only a replay of ranks together asks for: of a change stays whether the host does less."""
+
+    def less(one: Finding) -> Finding:
+        if one.change is None:
+            return one
+        host, threads = one.change.host, one.change.threads
+        bare = type(one.change)(
+            intervals.Intervals(host.start[:1], host.end[:1]), dict.fromkeys(threads, intervals.EMPTY)
+        )
+        return replace(one, change=bare, between=())
+
+    return outcome._replace(findings=tuple(map(less, outcome.findings)), faint=())

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import compress, islice
 from pathlib import PurePath
 from threading import Thread
@@ -25,6 +26,7 @@ from traceanalyze.pipeline.recordings import (
     AnalysedRank,
     Job,
     made,
+    without_changes,
 )
 from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.ranks.results import MANY
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.cache import Cache, Spool
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.replay.graph import Program
+    from traceanalyze.replay.replay import Change
+    from traceanalyze.rules.finding import Finding
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -326,7 +330,12 @@ def pack(one: Result) -> bytes | None:
         tables, keys = dict(one.analysis.tables), (*one.analysis.tables,)
         at_hand = {key: tables[key] for key in keys if key in _AT_HAND}
         slim = one._replace(
-            analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None, timeline=None
+            analysis=one.analysis._replace(tables=at_hand),
+            outcome=without_changes(one.outcome),
+            places={},
+            costs={},
+            program=None,
+            timeline=None,
         )
         sections: dict[str, Any] = {"summary": (slim, (keys, (*one.places,), (*one.costs,)))}
         # Of one of many ranks there is no more.
@@ -336,7 +345,8 @@ def pack(one: Result) -> bytes | None:
         if one.program is not None:
             from traceanalyze.replay.graph import folded
 
-            sections["program"] = folded(one.program)
+            changes = tuple(each.change for each in one.outcome.findings)
+            sections["program"] = folded(one.program), changes, one.outcome.faint
         return parts.archive({name: parts.dumps(each) for name, each in sections.items()})
     except TypeError:
         return None
@@ -361,20 +371,22 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
         names, at_hand = ("tables", "places", "costs"), (one.analysis.tables, one.places, one.costs)
         tables, places, costs = map(late, names, keys, at_hand)
         timeline = parts.loads(sections["timeline"]) if "timeline" in sections else None
-        program = _program(parts.loads(sections["program"])) if "program" in sections else None
+        one = _together(one, *parts.loads(sections["program"])) if "program" in sections else one
     except (parts.DamagedError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(one, AnalysedRank):
         return None
-    return one._replace(
-        analysis=one.analysis._replace(tables=tables), places=places, costs=costs, timeline=timeline, program=program
-    )
+    return one._replace(analysis=one.analysis._replace(tables=tables), places=places, costs=costs, timeline=timeline)
 
 
-def _program(part: Program) -> Program:
+def _together(
+    one: AnalysedRank, program: Program, changes: Sequence[Change | None], faint: tuple[Finding, ...]
+) -> AnalysedRank:
+    """The same with what a replay of the ranks together needs."""
     from traceanalyze.replay.graph import unfolded
 
-    return unfolded(part)
+    found = (replace(each, change=change) for each, change in zip(one.outcome.findings, changes, strict=True))
+    return one._replace(outcome=one.outcome._replace(findings=(*found,), faint=faint), program=unfolded(program))
 
 
 def workers_for(sizes: Sequence[int | None], most: int | None = None) -> int:

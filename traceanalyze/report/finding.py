@@ -98,6 +98,8 @@ class Finding:
     """Instances, over the analysed steps."""
     intervals: "NDArray[np.int64]" = field(repr=False)
     """(n, 2) ns from the time base of the file: the idle or exposed time behind it."""
+    intervals_left_out: int = 0
+    """How many more there are: of each of several recordings only the longest are kept."""
 
     def __repr__(self) -> str:
         """Rule, title and sentence."""
@@ -109,13 +111,13 @@ class Finding:
     def as_json(self, most: int | None = None) -> dict[str, Any]:
         """All of it as plain values, with the longest of its intervals in the order of time."""
         longest = (self.intervals[:, 0] - self.intervals[:, 1]).argsort(kind="stable")[: most or MOST_INTERVALS]
-        whole = {key: value for key, value in vars(self).items() if key != "intervals"}
+        whole = {key: value for key, value in vars(self).items() if not key.startswith("intervals")}
         plain = {key: value._asdict() if hasattr(value, "_asdict") else value for key, value in whole.items()}
         return {
             **plain,
             "evidence": [each._asdict() for each in self.evidence],
             "intervals_ns": self.intervals[sorted(longest)].tolist(),
-            "intervals_left_out": len(self.intervals) - len(longest),
+            "intervals_left_out": self.intervals_left_out + len(self.intervals) - len(longest),
         }
 
 

@@ -104,6 +104,8 @@ class Finding:
     none."""
     intervals: NDArray[np.int64] | None = None
     """(n, 2) ns: the idle or exposed time behind it. Findings are made disjoint by them."""
+    left_out: int = 0
+    """How many more there are, of a rank of which only the longest are kept."""
     sentence: str = ""
     """Which sentence describes it, where a rule has several: key `finding_<rule>_<sentence>`."""
     evidence: tuple[Evidence, ...] = ()

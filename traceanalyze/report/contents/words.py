@@ -324,6 +324,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         ),
         count=found.count,
         intervals=np.stack((spans.start, spans.end), axis=1),
+        intervals_left_out=found.left_out,
     )
 
 

@@ -67,7 +67,8 @@ def overview_html(
 ) -> str:
     """The timeline of a rank, at first of the time `shown` (ns), with its findings above."""
     title, marked = formatter.texts.messages[TITLE], [_marked(mark, found) for mark in marks]
-    unmarked = sum(len(mark.finding.intervals) for mark in marks) - sum(len(each["times"]) for each in marked)
+    every = sum(len(mark.finding.intervals) + mark.finding.intervals_left_out for mark in marks)
+    unmarked = every - sum(len(each["times"]) for each in marked)
     packed = _packed(found, formatter) | {
         "view": [max(shown[0] - found.start, 0), min(shown[1] - found.start, found.length)],
         "marks": marked,
