@@ -42,14 +42,9 @@ def _halved(one: Finding) -> Finding:
 
 
 def _cost_alone(one: Finding) -> Finding:
-    told = replace(one, saving=None, low=None, bound=None, severity=Severity.MEDIUM)
-    told = replace(told, sentence=AS_FAST if AS_FAST in durations(one) else "unknown")
-    # What is known to be waiting is told apart.
-    part = (one.cost or 0) / max(durations(one).get("exposed", 0), 1)
-    known: dict[str, float] = {"exposed": one.cost or 0}
-    known |= {each.label: float(each.value) * part for each in one.evidence if each.label == "share"}
-    evidence = (each._replace(value=known.get(each.label, each.value)) for each in one.evidence)
-    return replace(told, evidence=tuple(evidence), advice=one.advice[::-1])  # Compare the ranks before all else.
+    sentence = AS_FAST if AS_FAST in durations(one) else "unknown"
+    told = replace(one, saving=None, low=None, bound=None, severity=Severity.MEDIUM, sentence=sentence)
+    return replace(told, advice=one.advice[::-1])  # Compare the ranks before all else.
 
 
 def unsure_alone(outcome: Outcome) -> Outcome:

@@ -277,3 +277,20 @@ def test_what_takes_twice_as_long_as_a_larger_collective_is_told_to_wait_for_oth
     values = {each.label: each.value for each in one.evidence}
     assert (one.sentence, one.saving, one.cost, values["exposed"]) == (sentence, None, *[(400 + long) * US] * 2)
     assert values.get("as_fast") == (800 * US if sentence == "as_fast" else None)
+
+
+def test_communication_that_nothing_hides_is_told_whole_though_part_of_it_is_known_to_wait():
+    """Of reductions of 64 MB three take 400 µs and one 8 ms, of which 7.6 ms are told as waiting (COM120)."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 500)
+        for part in range(4):
+            late = 7600 * (part == 3)
+            reduce(b, at + 30 + 12 * part, at + 520 + 400 * part, 400 + late, size=64 * MB, tid=2)
+        reduce(b, at + 80, at + 9720, 1100, size=32 * MB, tid=2)
+
+    found = {each.rule: each for each in alone(judged(waited(body, length=5.5 * STEP))).findings}
+    one, waits = found["COM101"], found["COM120"].cost
+    values = {each.label: each.value for each in one.evidence}
+    assert (one.sentence, one.saving, values["exposed"]) == ("as_fast", None, 10300 * US)
+    assert (waits, one.cost) == (7600 * US, 2700 * US)

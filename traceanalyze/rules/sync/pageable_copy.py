@@ -49,9 +49,10 @@ INDEXED = r"^aten::(_?index|_?index_put|_unsafe_index)\w*$"
             "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} "
             "the device has no work, {exposed} nothing but these copies runs."
         ),
+        "held": "Copies to the device hold the host up ({count} in all): {idle} {per} the device has no work.",
         "index": (
             "Indices that lie on the host are copied to the device ({count} copies in all), and the host waits for "
-            "that: {idle} {per} the device has no work, {exposed} nothing but these copies runs."
+            "that: {idle} {per} the device has no work."
         ),
         "once": (
             "Copies from pageable memory or that hold the host up come only in a part of the recording ({count} in "
@@ -119,7 +120,7 @@ def find(facts: Facts, options: Options) -> Findings:
         if not once:
             yield one
         elif one.sentence != "exposed" and facts.share(one.cost or 0) >= LEAST_SHARE:
-            yield replace(one, once=True, sentence="once")
+            yield replace(one, once=True, sentence=one.sentence if one.sentence == "held" else "once")
 
 
 def _of_others(facts: Facts, event: NDArray[np.int64]) -> Finding | None:
@@ -210,9 +211,12 @@ def _finding(
         change=faster(change := waits.change or Change()),
         between=(*map(faster, waits.between), *((faster(change, most),) if most > usual else ())),
         draws="idle.sync" if blocking.any() else "mem_exposed",
+        # Of copies from memory that nothing tells to be pageable, their own time is no part of it.
+        sentence="" if len(event) else "held",
         intervals=np.concatenate((facts.once(sync_calls).spans(blocking), intervals_of(*exposed))),
         evidence=(
-            *measured(idle=idle, exposed=span, count=max(len(event), int(blocking.sum()))),
+            *(measured(idle=idle, exposed=span) if len(event) else measured(idle=idle)),
+            *measured(count=max(len(event), int(blocking.sum()))),
             *(one for one in waits.evidence if one.label == "place"),
         ),
         scope=waits.scope if waits.scope.ops else Scope(),
