@@ -46,9 +46,9 @@ _AGREES = regex(r"\(([a-z]+)\|([a-z]+)\)")
 
 _SAY = sentences(place_rank="rank {rank}")
 _RANK = regex(r"rank (\S+)")
+"""Where rules about ranks find something."""
 _CLAUSES = regex(r"[,:] |[，：]")
 """What tells of a phrase that it is more than a name."""
-"""Where rules about ranks find something."""
 _WIDE_STOP = regex("(?<=[。！？；：，）]) ")
 # Chinese is parted from Latin letters and digits by a space, from Chinese by none: at the ends of values in a text.
 _END = "\ufdd0"
