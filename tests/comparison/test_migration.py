@@ -351,6 +351,7 @@ def test_where_the_step_idles_longer_is_named_with_its_line() -> None:
     assert {name: value for name, _, value in said.values} == {
         "time": round(2_652_770 / 3),
         "op": "aten::local_scalar_dense",
+        "line": " (train.py(22): log_loss)",
     }
     assert (said.key, row.frame) == ("to_in", "train.py(22): log_loss")
 

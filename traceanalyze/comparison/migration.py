@@ -1,6 +1,6 @@
 """What an engineer works through who moves a model from a GPU to an NPU: operators and other parts by time to win."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ from traceanalyze.model.vocabulary import DeviceClass
 
 _SAY = sentences(
     to_static=(
-        "of {share} of the kernels the shapes are known only when they run, and the host prepares each: fixed shapes, "
+        "the shapes of {share} of the kernels are known only when they run, and the host prepares each: fixed shapes, "
         "or torch_npu.npu.set_compile_mode(jit_compile=False) and torch_npu.npu.config.allow_internal_format = False"
     ),
     to_host="the host runs {ops}, the other side its device: take other types or operators",
@@ -57,8 +57,8 @@ _SAY = sentences(
         "one sends by RDMA for {time}, which repeats after 4 s what is lost: look at the network between the machines "
         "(hccn_tool)"
     ),
-    to_in="{time} of it in {op}",
-    to_before="{time} of it before {op}",
+    to_in="{time} of it in {op}{line}",
+    to_before="{time} of it before {op}{line}",
     to_gaps=(
         "{count} pieces of queued work begin {time} after the one before them, as long as the device takes from one to "
         "the next while it is recorded: fewer and larger kernels, by fused operators and without changes of layout"
@@ -374,9 +374,7 @@ def _others(
                 continue
             longest = [place for place in idle.get(part.key, ())[:2] if place.longer >= WORTH * cells["win_ns"]]
             if cells["to_do"] and longest:
-                where = (
-                    said(_SAY[at.message], time=(Kind.DURATION, at.longer), op=(Kind.NAME, at.op)) for at in longest
-                )
+                where = _at(longest)
                 # What the device does without after the host has waited for it comes of the waiting.
                 waits = [at.message == "to_in" and at.op in about.waits for at in longest if part.key == "untraced"]
                 told = () if any(waits[:1]) else cells["to_do"]
@@ -389,6 +387,15 @@ def _others(
             if cells["to_do"] and about.on_host and part.key in {"sync", "memory_ops", "host_op"}:
                 cells["to_do"] += (said(_SAY["to_host"], ops=(Kind.NAME, ", ".join(about.on_host[:4]))),)
             yield cells
+
+
+def _at(places: Iterable[_Place]) -> Iterator[Message]:
+    told: str | None = ""
+    for place in places:
+        line = f" ({place.frame})" if place.frame and place.frame != told else ""
+        time, op = (Kind.DURATION, place.longer), (Kind.NAME, place.op)
+        yield said(_SAY[place.message], time=time, op=op, line=(Kind.TEXT, line))
+        told = place.frame
 
 
 def _between(context: Context) -> NDArray[np.int64]:
