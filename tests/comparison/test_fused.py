@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.comparison.calls import Program, told
+from traceanalyze.comparison import align
 from traceanalyze.comparison.operators import operator_pairs, operator_totals
 from traceanalyze.comparison.side import CompareOptions
 
@@ -106,3 +107,55 @@ def test_the_backward_pass_of_the_parts_meets_that_of_the_fused_operator():
         "aten::swiglu": ((20.0, 1), (12.0, 1)),
         "aten::swiglu (backward)": ((10.0, 1), (8.0, 1)),
     }
+
+
+def _across(monkeypatch: pytest.MonkeyPatch, one: list[str], other: list[str]) -> dict:
+    """Totals of a GPU that runs these operators, and of an NPU that runs those."""
+    base, candidate = Program().step(), Program().step().op("npu::mark")
+    for side, names in ((base, one), (candidate, other)):
+        for name in names:
+            side.op(name if "::" in name else f"aten::{name}", 10)
+
+    def vendor(context) -> str:
+        return "ascend" if "npu::mark" in context.trace.strings.each(context.op_names) else "cuda"
+
+    monkeypatch.setattr(align, "vendor", vendor)
+    return totals(base, candidate)
+
+
+MISH = ["softplus", "tanh", "mul"]
+
+
+def test_across_vendors_what_stands_in_an_operator_s_place_every_time_is_that_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = ["mm", "mish", "mm", "mul", "mm", "mish", "mish"]
+    found = _across(monkeypatch, one, ["mm", *MISH, "mm", "mul", "mm", *MISH, *MISH])
+    assert found == {
+        "aten::mish": ((30.0, 3), (90.0, 3)),
+        "aten::mm": ((30.0, 3), (30.0, 3)),
+        "aten::mul": ((10.0, 1), (10.0, 1)),
+    }
+    assert _across(monkeypatch, ["mm", "mish"], ["mm", "npu::other"])["aten::mish"] == ((10.0, 1), (10.0, 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # Not everywhere the same; elsewhere, too; and a name that the first side has.
+        (["mm", "mish", "mm", "mish"], ["mm", *MISH, "mm", "softplus", "tanh"]),
+        (["mm", "mish", "mm"], ["mm", *MISH, "mm", "softplus", "tanh", "mul"]),
+        (["mm", "mish", "mm", "mul"], ["mm", "mul", "mm", "mul"]),
+        # Another function of PyTorch's.
+        (["mm", "mish", "mm"], ["mm", "gelu", "mm"]),
+    ],
+)
+def test_what_does_not_always_stand_in_its_place_is_another(
+    monkeypatch: pytest.MonkeyPatch, one: list[str], other: list[str]
+) -> None:
+    assert _across(monkeypatch, one, other)["aten::mish"][1] == (0, 0)
+
+
+def test_of_one_vendor_another_operator_is_another() -> None:
+    base, candidate = (Program().step().op("aten::mm", 10).op(name, 10) for name in ("aten::relu", "aten::gelu"))
+    assert set(totals(base, candidate)) == {"aten::mm", "aten::relu", "aten::gelu"}

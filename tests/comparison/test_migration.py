@@ -429,6 +429,7 @@ WRONG: tuple[tuple[str, float, str, set[str]], ...] = (
     ("scalar_kernel", 1500, "aten::embedding (backward)", {"to_cores"}),
     ("plain_attention", 512, "aten::scaled_dot_product_attention", {"to_fused", "to_split"}),
     ("loop_optimizer", 2, "aten::_fused_adamw", {"to_fused", "to_split"}),
+    ("written_out", 10, "aten::gelu (backward)", {"to_split", "to_kernel"}),
     ("host_slow", 8, "dispatch", {"check_host_op", "to_queue", "to_static"}),
     ("empty_cache", 2, "dispatch", {"check_dispatch_alloc", "to_in"}),
     ("slow_launches", 40, "dispatch", {"check_dispatch_longer", "to_queue", "to_static"}),

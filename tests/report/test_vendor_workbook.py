@@ -238,6 +238,23 @@ def test_numbers_are_sums_over_the_steps_in_the_units_of_the_headings(tmp_path: 
     assert (kernel["Calls.1"], kernel["Total Duration(us).1"], kernel["Diff Total Ratio"]) == (3, 300, 0.5)
 
 
+def test_copies_that_nothing_hides_are_sdma_inside_free_time(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 1500)
+    # Before the first kernel of the recording, where categories have capitals; beside a kernel; and alone.
+    trace.copy(0, 5, 50, 40, cat="Memcpy")
+    trace.launch(10, 5, 100, 300, name="gemm")
+    trace.copy(20, 5, 350, 90, cat="Memcpy", stream=9)
+    trace.copy(30, 5, 600, 20, cat="Memset", name="Memset (Device)")
+    trace.launch(40, 5, 900, 100, name="gemm")
+    path = trace.write(tmp_path / "trace.json")
+    times = _times(_workbook(path, path)["OverallMetrics"])
+    assert {name: times[name][0] for name in ("Computing Time", "SDMA", "Free", "E2E Time")} == pytest.approx(
+        {"Computing Time": 0.4, "SDMA": 0.04, "Free": 0.46, "E2E Time": 0.9}
+    )
+    assert times["Free Time"] == (0.5, 0.5)
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
 @pytest.mark.parametrize(
     ("name", "theirs", "fills"),

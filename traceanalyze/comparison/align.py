@@ -7,15 +7,18 @@ enough. Hence sequences of length n that differ by d take n · d / 64 operations
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
 from traceanalyze.comparison.calls import Calls, Stream, calls_of, common_tokens
-from traceanalyze.comparison.canonical_ops import Level, fused_names, opened
-from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.comparison.canonical_ops import Fused, Level, busy_calls, canonical_ops, opened
+from traceanalyze.comparison.names import FUSED, canonical
+from traceanalyze.comparison.side import CompareOptions, vendor
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -27,6 +30,8 @@ FIRST_BAND = 64
 """Least half width of the first band tried."""
 MEMORY_BITS = 1 << 28
 """Bits that a table may take (32 MB)."""
+_FIRST = 0xE000
+"""First of the letters that stand for names."""
 
 
 class _Rows(NamedTuple):
@@ -143,6 +148,63 @@ class Pairing(NamedTuple):
     levels: tuple[Level, Level]
     left: tuple[NDArray[np.int64], NDArray[np.int64]]
     """Calls of the steps that the other side does not have as many of."""
+
+
+def fused_names(base: Context, candidate: Context, options: CompareOptions) -> Fused:
+    """Operators that a side runs as one and the other may have written as several.
+
+    Known ones, and across vendors what a side runs alone where the other has the same calls every time.
+    """
+    return base.once(_fused_names, candidate, options)
+
+
+def _fused_names(base: Context, candidate: Context, options: CompareOptions) -> Fused:
+    sides, run = (base, candidate), set[str]()
+    for side in sides:
+        names = side.op_names
+        run |= {canonical(side.trace.strings.text(int(names[at])), options) for at in group(names).first.tolist()}
+    known: Fused = tuple((f"aten::{name}", pattern) for name, pattern in FUSED if f"aten::{name}" in run)
+    npus = [vendor(side) == "ascend" for side in sides]
+    return (*known, *_written_out(sides, options, known)) if npus[0] != npus[1] else known
+
+
+def _written_out(sides: Sequence[Context], options: CompareOptions, known: Fused) -> Fused:
+    """What only one side runs, and what the other has instead of it, which it has nowhere else.
+
+    Of PyTorch's own operators one is none other's name.
+    """
+    names = [_in_order(side, options, known) for side in sides]
+    every = sorted({*names[0], *names[1]})
+    # A letter for each name, so that calls in order are a text.
+    letter = {name: chr(_FIRST + at) for at, name in enumerate(every)}
+    texts = ["".join(letter[name] for name in own) for own in names]
+    matched = align(*(np.array([ord(one) for one in text], np.int64) for text in texts))
+    gaps = [
+        [text[left + 1 : right] for left, right in pairwise((-1, *positions.tolist(), len(text)))]
+        for text, positions in zip(texts, matched, strict=True)
+    ]
+    pytorch = {letter[name] for name in every if name.startswith("aten::")}
+    found: dict[str, str] = {}
+    for at in (0, 1):
+        own, other = texts[at], texts[1 - at]
+        parts: dict[str, set[str]] = {}
+        for run, instead in zip(gaps[at], gaps[1 - at], strict=True):
+            for one in {*run} - {*other}:
+                part = instead[: len(instead) // len(run)]
+                parts.setdefault(one, set()).add(part if part * run.count(one) == instead else "")
+        for one, (part, *more) in parts.items():
+            another = {*own, *found} | (pytorch if one in pytorch else set())
+            if part and not more and part not in another and other.count(part) == own.count(one):
+                found[one] = part
+    return tuple((every[ord(one) - _FIRST], tuple(every[ord(each) - _FIRST] for each in found[one])) for one in found)
+
+
+def _in_order(context: Context, options: CompareOptions, known: Fused) -> list[str]:
+    """Names of the forward calls with device work in the last step."""
+    ops, (_, calls) = canonical_ops(context, options, known), busy_calls(context)
+    started = context.op_nest.start[calls] >= (context.steps.host_start[-1] if len(context.steps) else 0)
+    calls = calls[started & ~ops.backward[calls] & (ops.unit[calls] == calls)]
+    return [ops.names[code] for code in ops.own[calls].tolist()]
 
 
 def paired(base: Context, candidate: Context, options: CompareOptions) -> tuple[tuple[Calls, Calls], Pairing]:

@@ -15,14 +15,13 @@ from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
-from traceanalyze.comparison.names import BACKWARD_SUFFIX, COMPOSED, FUSED, WORDS, canonical, is_wrapper, names_backward
+from traceanalyze.comparison.names import BACKWARD_SUFFIX, COMPOSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Phase
 
-FUSED_NAMES = frozenset(f"aten::{name}" for name, _ in FUSED)
 _FOREACH = "foreach"
 _NOTHING = "-"
 _FIRST = 0xE000
@@ -36,7 +35,7 @@ class FusedCalls(NamedTuple):
     unit: NDArray[np.int64]
 
 
-def fused_calls(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], fused: frozenset[str]) -> FusedCalls:
+def fused_calls(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], fused: Fused) -> FusedCalls:
     """Groups of calls that do what a fused operator does, and the backward calls of their members.
 
     `calls` are places of the calls with device work, in tree order, none inside another.
@@ -45,21 +44,23 @@ def fused_calls(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], f
     found = FusedCalls(np.full(size, -1, np.int64), np.full(size, -1, np.int64))
     track = context.trace.events.track[context.op_nest.row[calls]]
     threads = np.split(calls, np.flatnonzero(track[1:] != track[:-1]) + 1)
-    for name, pattern in FUSED:
-        if f"aten::{name}" in fused:
-            letters, expression = _spelled(ops.names, pattern)
-            code = ops.names.index(f"aten::{name}")
-            for thread in threads:
-                for match in expression.finditer(_text(letters, ops, thread, found.unit)):
-                    part = thread[slice(*match.span())]
-                    found.code[part], found.unit[part] = code, part[0]
+    for name, pattern in fused:
+        letters, expression = _spelled(ops.names, pattern)
+        code = ops.names.index(name)
+        for thread in threads:
+            for match in expression.finditer(_text(letters, ops, thread, found.unit)):
+                part = thread[slice(*match.span())]
+                found.code[part], found.unit[part] = code, part[0]
     if (found.unit >= 0).any():
         _add_backward(context, ops, calls, found)
     return found
 
 
-def _spelled(names: Sequence[str], pattern: str) -> tuple[list[str], re.Pattern[str]]:
+def _spelled(names: Sequence[str], pattern: str | tuple[str, ...]) -> tuple[list[str], re.Pattern[str]]:
     """A letter for each canonical name, and the pattern in these letters."""
+    if isinstance(pattern, tuple):
+        letter = {name: chr(_FIRST + index) for index, name in enumerate(dict.fromkeys(pattern))}
+        return [letter.get(name, _NOTHING) for name in names], re.compile("".join(letter[name] for name in pattern))
     words = list(dict.fromkeys(re.findall(r"[a-z_]\w*", pattern)))
     letter = {word: chr(_FIRST + index) for index, word in enumerate(words)}
     meaning = {f"aten::{name}": letter[word] for word in words for name in WORDS.get(word, (word,))}
@@ -179,9 +180,15 @@ def device_time(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return added(op[known], time[known], size), np.bincount(op[known], minlength=size)
 
 
-Fused = frozenset[str]
-"""Fused operators (canonical names) that are also to be found where they are written as several operators."""
-_NONE: Fused = frozenset()
+def busy_calls(context: Context) -> tuple[Level, NDArray[np.int64]]:
+    """The outermost operators, and the places of those with device work, in tree order."""
+    level = top_level(context)
+    return level, np.flatnonzero(np.bincount(level.owner, device_time(context)[1], len(level.owner)) > 0)
+
+
+Fused = tuple[tuple[str, str | tuple[str, ...]], ...]
+"""Operators (canonical names) that are also to be found where they are written as several: as a pattern (see `FUSED`),
+or as these names one after another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,23 +224,13 @@ class CanonicalOps:
         return self.names[int(self.own[place])] + (BACKWARD_SUFFIX if self.backward[place] else "")
 
 
-def canonical_ops(context: Context, options: CompareOptions, fused: Fused = _NONE) -> CanonicalOps:
+def canonical_ops(context: Context, options: CompareOptions, fused: Fused = ()) -> CanonicalOps:
     """Canonical names and directions, worked out once for each trace.
 
     An operator belongs to the backward pass if it is called in that phase (definitions §10: inside an autograd node,
     whatever the thread; recomputed ones too), or if its name says so. `fused` are those of `fused_names`.
     """
     return context.once(_canonical_ops, options, fused)
-
-
-def fused_names(base: Context, candidate: Context, options: CompareOptions) -> Fused:
-    """Fused operators that a side runs: the other side's, or its own, may be written as several operators."""
-    found: set[str] = set()
-    for context in (base, candidate):
-        names = context.op_names
-        for first in group(names).first.tolist():
-            found.add(canonical(context.trace.strings.text(int(names[first])), options))
-    return frozenset(found & FUSED_NAMES)
 
 
 def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> CanonicalOps:
@@ -244,8 +241,9 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
     known, code = distinct((canonical(text, options) for text in texts), rows.of)
     by_name = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
     backward = by_name | np.isin(op_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
-    names, own = tuple(dict.fromkeys((*known, *fused))), code.astype(np.int32)
-    entire = [at for at, name in enumerate(names) if name in fused or name in COMPOSED]
+    one = [name for name, _ in fused]
+    names, own = tuple(dict.fromkeys((*known, *one))), code.astype(np.int32)
+    entire = [at for at, name in enumerate(names) if name in one or name in COMPOSED]
     whole = accountable(context, np.isin(code, entire)).astype(np.int32)
     found = CanonicalOps(names, own, whole, own[whole], backward, np.arange(len(nested), dtype=np.int32))
     return _with_fused(context, found, fused) if fused and len(nested) else found
@@ -260,8 +258,7 @@ def op_phases(context: Context) -> NDArray[np.uint8]:
 
 def _with_fused(context: Context, found: CanonicalOps, fused: Fused) -> CanonicalOps:
     """The same after the parts of fused operators have taken their name."""
-    level = top_level(context)
-    busy = np.flatnonzero(np.bincount(level.owner, device_time(context)[1], len(level.owner)) > 0)
+    level, busy = busy_calls(context)
     calls = fused_calls(context, found, busy, fused)
     replaced = calls.unit[level.owner] >= 0
     part = level.owner[replaced]

@@ -14,9 +14,9 @@ from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
 from traceanalyze.analyses.steps.phases import program_threads
 from traceanalyze.comparison import columns
-from traceanalyze.comparison.align import paired
+from traceanalyze.comparison.align import fused_names, paired
 from traceanalyze.comparison.calls import Calls, described
-from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_ops, fused_names
+from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_ops
 from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions

@@ -14,8 +14,8 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import sync_points
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison import columns
+from traceanalyze.comparison.align import fused_names
 from traceanalyze.comparison.attribution import headline, to_check
-from traceanalyze.comparison.canonical_ops import fused_names
 from traceanalyze.comparison.collectives import link_rates, sent
 from traceanalyze.comparison.migrated_operators import (
     AMOUNTS,

@@ -13,8 +13,8 @@ from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.comparison import columns
-from traceanalyze.comparison.align import align
-from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical_ops, fused_names
+from traceanalyze.comparison.align import align, fused_names
+from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical_ops
 from traceanalyze.comparison.operators import frames_of_longest, summed_kernels
 from traceanalyze.comparison.pairs import PerStep, Ranked, ranked, section
 from traceanalyze.comparison.results import Pair, Pairs

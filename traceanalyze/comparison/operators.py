@@ -14,9 +14,9 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events, unattributed
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.comparison import columns
-from traceanalyze.comparison.align import paired
+from traceanalyze.comparison.align import fused_names, paired
 from traceanalyze.comparison.calls import Calls, calls_of, described
-from traceanalyze.comparison.canonical_ops import Fused, fused_names
+from traceanalyze.comparison.canonical_ops import Fused
 from traceanalyze.comparison.pairs import PerStep, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions, lost_collectives, work_unknown

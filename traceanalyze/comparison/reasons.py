@@ -22,9 +22,10 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison import columns
+from traceanalyze.comparison.align import fused_names
 from traceanalyze.comparison.attribution import headline_work, idle_parts
 from traceanalyze.comparison.calls import described, tensors
-from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
+from traceanalyze.comparison.canonical_ops import Fused, canonical_ops
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, plain_api, several, untemplated
 from traceanalyze.comparison.kernels import kernel_labels
@@ -109,7 +110,7 @@ class Labels(NamedTuple):
     """How work is named."""
 
     options: CompareOptions
-    fused: frozenset[str]
+    fused: Fused
     """Fused operators that the other side may have written as several."""
     groups: bool
     """Name the groups of collectives."""

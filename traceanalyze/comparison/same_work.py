@@ -16,7 +16,8 @@ from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.op_work import precisions
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.comparison.canonical_ops import CanonicalOps, canonical_ops, fused_names, op_phases
+from traceanalyze.comparison.align import fused_names
+from traceanalyze.comparison.canonical_ops import CanonicalOps, canonical_ops, op_phases
 from traceanalyze.comparison.names import canonical
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.side import CompareOptions, Side

@@ -1,7 +1,7 @@
 """One side of a comparison: a rank, the steps that count, and everything derived from them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import DeviceClass, Mode
+from traceanalyze.model.vocabulary import DeviceClass, EventKind, Mode
 
 _CALLS = (
     ("rocm", regex(r"hip[A-Z]")),
@@ -114,15 +114,18 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
     steps = context.steps
     recorded = len(context.device) > 0
     device, windows = context.devices[0] if recorded else -1, intervals.merge(steps.start, steps.end)
+    exclusive = exclusive_time(context.device, device, windows)
+    span, copied = _kernel_span(context, exclusive)
+    info = _info(context, ranks, rank_choice, _step_choice(context, chosen))
     return Side(
         context=context,
-        info=_info(context, ranks, rank_choice, _step_choice(context, chosen)),
+        info=replace(info, kernel_span=span, copied=copied),
         partition=partition(context.device, device, context.class_sets(device), steps.start, steps.end)
         if recorded
         else None,
         idle=idle_causes(context) if recorded else NotMeasured("no_device_events"),
         host=context.once(host_split),
-        exclusive=exclusive_time(context.device, device, windows),
+        exclusive=exclusive,
         phase=context.once(event_phases),
         modules=module_places(context),
     )
@@ -157,24 +160,31 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
         work_number=int((own & (context.device.klass[work.event] != DeviceClass.COMM)).sum()),
         resolution_ns=trace.resolution_ns,
         level=trace.origin.level or None,
-        kernel_span=_kernel_span(context),
         times=tuple(steps.time.tolist()),
         cycle=cycle_of(steps.time),
     )
 
 
-def _kernel_span(context: Context) -> int | None:
+def _kernel_span(context: Context, exclusive: NDArray[np.int64]) -> tuple[int | None, int]:
+    """Time from the first to the last work of the device, and that of copies in it which nothing hides."""
     work, device = context.once(device_work).event, context.device
     if "communication" in context.unmeasured:
-        return None
+        return None, 0
     if len(work) == 0:
-        return 0
+        return 0, 0
     counts = device.klass[work] != DeviceClass.MEM
     if context.trace.origin.format == "kineto":
         # Old versions of torch call what an event is `Memcpy`, newer ones `gpu_memcpy`.
         counts |= context.trace.strings.matches(context.trace.events.cat[device.row[work]], str.islower)
-    own = work[(device.device[work] == context.devices[0]) & counts]
-    return int(device.end[own].max() - device.start[own].min()) if len(own) else 0
+    here = device.device[work] == context.devices[0]
+    own = work[here & counts]
+    if len(own) == 0:
+        return 0, 0
+    start, end = device.start[own].min(), device.end[own].max()
+    copies = work[here & (device.klass[work] == DeviceClass.MEM)]
+    copies = copies[(device.start[copies] >= start) & (device.end[copies] <= end)]
+    fills = device.kind[copies] == EventKind.MEMSET
+    return int(end - start), int(exclusive[copies[~fills]].sum())
 
 
 def _device_name(context: Context) -> str | None:

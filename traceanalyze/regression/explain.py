@@ -19,7 +19,7 @@ from traceanalyze.regression.measures import RankSteps
 
 ROWS_KEPT = 50
 """Reasons, and kernels, that a run keeps: those with most time."""
-_LABELS = Labels(CompareOptions(), frozenset(), groups=False, by_operator=True)
+_LABELS = Labels(CompareOptions(), (), groups=False, by_operator=True)
 _CAUSES = {cause.key for cause in Cause}
 Key = tuple[str, str, str]
 """Part, what and name of a reason."""

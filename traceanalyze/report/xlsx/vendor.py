@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from xlsxwriter import Workbook
 
-from traceanalyze.comparison.results import Part
+from traceanalyze.comparison.results import Part, SideInfo
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
@@ -27,8 +27,8 @@ _SAY = sentences(
     vendor_whole="Numbers are of all that was recorded, as there; `--base-step` and `--comparison-step` choose steps.",
     vendor_end=(
         "`E2E Time` is from the first to the last kernel or collective, with newer versions of torch also copy or "
-        "fill, and `Free Time` what compute and communication leave of it, as there; the host's work around it is part "
-        "of the step in `traceanalyze compare`."
+        "fill, and `Free Time` what compute and communication leave of it, as there, with copies of all streams as "
+        "`SDMA`; the host's work around it is part of the step in `traceanalyze compare`."
     ),
     vendor_kernels=(
         "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
@@ -216,7 +216,7 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
                 continue
             sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
             sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter) if key in _MODULES else sheet
-            every = list(_shown(sheet, sums, (base.kernel_span, candidate.kernel_span), lost))
+            every = list(_shown(sheet, sums, (base, candidate), lost))
             if not every and not unrecorded:
                 continue
             if unrecorded:
@@ -233,12 +233,12 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
 
 
 def _shown(
-    sheet: _Sheet, sums: _Sheet, spans: tuple[int | None, int | None], lost: Collection[tuple[str | None, str]]
+    sheet: _Sheet, sums: _Sheet, sides: tuple[SideInfo, SideInfo], lost: Collection[tuple[str | None, str]]
 ) -> Iterable[Cells]:
     """Rows of a sheet as they are there; `sums` are those of modules."""
     rows, key = sheet.rows(), sheet.table.key
     if key == "overall_metrics":
-        return _told(_overall(rows, spans))
+        return _told(_overall(rows, sides))
     if key == "communication_compare":
         return _collectives(rows, lost)
     if key in _MODULES:
@@ -304,12 +304,12 @@ _PARTS = {
 _SIDES = ("base", "candidate")
 
 
-def _overall(rows: Iterable[Cells], spans: tuple[int | None, int | None]) -> Iterator[Cells]:
+def _overall(rows: Iterable[Cells], sides: tuple[SideInfo, SideInfo]) -> Iterator[Cells]:
     """Compute and communication with their classes, and what they leave of the time from first to last kernel."""
-    whole = {
-        f"{side}_time_ns": None if span is None else span / _UNITS["(ms)"]
-        for side, span in zip(_SIDES, spans, strict=True)
-    }
+    whole, copied = (
+        {f"{side}_time_ns": _joined(truediv, time, _UNITS["(ms)"]) for side, time in zip(_SIDES, times, strict=True)}
+        for times in ([side.kernel_span for side in sides], [side.copied for side in sides])
+    )
     end = {"index": "E2E Time", **whole}
     free: Cells = {"index": "Free Time", **whole}
     found = list[Cells]()
@@ -338,7 +338,8 @@ def _overall(rows: Iterable[Cells], spans: tuple[int | None, int | None]) -> Ite
             )
             continue
         found.append({**cells, "index": name})
-    for cells in (*found, free, {**free, "index": "\tFree"}, end):
+    left = {side: _joined(sub, free[side], copied[side]) for side in whole}
+    for cells in (*found, free, {"index": "\tSDMA", **copied}, {"index": "\tFree", **left}, end):
         shares = {
             f"{side}_share": _joined(truediv, cells[at], span) if span != 0 else 0
             for side, (at, span) in zip(_SIDES, whole.items(), strict=True)
