@@ -103,11 +103,13 @@ def test_an_edge_loses_the_work_of_its_line_down_to_the_least_that_is_left(drawn
 
 @examples(60)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
-def test_edges_by_target_keep_their_order_and_know_their_numbers(rows):
+def test_edges_by_target_keep_their_order_and_weights_and_know_their_numbers(rows):
     source, target = np.array(rows, np.int32).reshape(-1, 2).T
+    weight = np.arange(len(rows)) * (1 << 40)
     ordered = sorted(range(len(rows)), key=lambda edge: rows[edge][1])
     for way in (longest.by_target, longest._by_target_twin):
-        edges, number = way(source, target, 7)
+        edges, number, weights = way(source, target, weight, 7)
+        assert [weights[place] for place in number] == weight.tolist()
         assert [edges.source[place] for place in number] == [row[0] for row in rows]
         assert [int(number[edge]) for edge in ordered] == list(range(len(rows)))
         leads = [rows[edge][1] for edge in ordered]

@@ -27,8 +27,10 @@ class Strings:
 
     blob: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    _asked: dict[int, tuple[ref[NDArray[Any]], NDArray[np.int64]]] = field(default_factory=dict, init=False, repr=False)
-    """By the `id` of a column of codes: the distinct ones, if it is still there."""
+    _asked: dict[int, tuple[ref[NDArray[Any]], NDArray[np.int64], list[str]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """By the `id` of a column of codes, as long as it is there: the distinct ones and their texts."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -55,28 +57,28 @@ class Strings:
 
     def lookup(self, codes: NDArray[np.int32], value: Callable[[str], int]) -> NDArray[np.int32]:
         """`value(text)` for each of `codes`, computed once a distinct code. Shape and order of `codes` are kept."""
-        distinct = self._distinct(codes)
+        distinct, texts = self._distinct(codes)
         table = np.zeros(len(self), np.int32)
-        table[distinct] = np.fromiter(map(value, self.texts(distinct)), np.int32, len(distinct))
+        table[distinct] = np.fromiter(map(value, texts), np.int32, len(distinct))
         return taken(table, codes)
 
     def matches(self, codes: NDArray[np.int32], test: Callable[[str], object]) -> NDArray[np.bool_]:
         """Whether the text of each of `codes` passes a test, which is made once a distinct code."""
-        distinct = self._distinct(codes)
-        passing = [code for code, text in zip(distinct.tolist(), self.texts(distinct), strict=True) if test(text)]
-        if not passing:
+        distinct, texts = self._distinct(codes)
+        passing = distinct[[at for at, text in enumerate(texts) if test(text)]]
+        if not len(passing):
             return np.zeros(codes.shape, np.bool_)
         table = np.zeros(len(self), np.bool_)
         table[passing] = True
         return taken(table, codes)
 
-    def _distinct(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Distinct codes, ascending: of a column that many rules ask about looked for once. Columns never change."""
-        known = self._asked.get(id(codes))
-        if known is None or known[0]() is not codes:
+    def _distinct(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], list[str]]:
+        """Distinct codes, ascending, and texts: of a column that many rules ask about once. Columns never change."""
+        asked, key = self._asked, id(codes)
+        if key not in asked:
             found = np.flatnonzero(_present(codes, len(self)))
-            known = self._asked[id(codes)] = ref(codes), found
-        return known[1]
+            asked[key] = ref(codes, lambda _: asked.pop(key, None)), found, list(self.texts(found))
+        return asked[key][1:]
 
 
 def strings_of(texts: Sequence[bytes]) -> Strings:

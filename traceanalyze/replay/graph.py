@@ -17,7 +17,7 @@ from traceanalyze.analyses.steps.critical_waits import lanes
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Rows, distinct, occurs, short
+from traceanalyze.model.columns import Rows, distinct, occurs, short, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
@@ -130,39 +130,34 @@ def graph(context: Context) -> Graph:
     first = int(np.searchsorted(recorded, began))
     np.maximum(earliest[first:], began, out=earliest[first:])
 
-    chains, launches, follows = threads.chains, order.launches, order.follows
-    source = np.concatenate(
-        (
-            rank[chains.source],
-            rank[points.began[launches.call]],
-            event[follows.source],
-            event[waits.event],
-            event[quiet.event],
-        ),
-        dtype=np.int32,
+    chains, launches, follows, length = threads.chains, order.launches, order.follows, device.end - device.start
+    source = (
+        chains.source,
+        points.began[launches.call],
+        count + follows.source,
+        count + waits.event,
+        count + quiet.event,
     )
-    target = np.concatenate(
-        (
-            rank[chains.target],
-            event[launches.event],
-            event[follows.event],
-            rank[points.returned[waits.call]],
-            rank[points.silences[1]],
-        ),
-        dtype=np.int32,
+    target = (
+        chains.target,
+        count + launches.event,
+        count + follows.event,
+        points.returned[waits.call],
+        points.silences[1],
     )
-    edges, number = by_target(source, target, len(recorded))
-    del source, target
-    cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
+    weight = (
+        chains.weight,
+        launches.lag,
+        taken(length, follows.source) + follows.lag,
+        length[waits.event] + waits.lag,
+        quiet.end - device.start[quiet.event],
+    )
+    cuts = np.cumsum([len(each) for each in source[:-1]])
+    edges, number, weights = by_target(
+        rank[np.concatenate(source)], rank[np.concatenate(target)], np.concatenate(weight), len(recorded)
+    )
+    del source, target, weight, length
     on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
-    weights = np.empty(len(number), np.int64)
-    length = device.end - device.start
-    weights[on_host] = chains.weight
-    weights[by_launch] = launches.lag
-    weights[after] = length[follows.source] + follows.lag
-    weights[until_done] = length[waits.event] + waits.lag
-    weights[until_dry] = quiet.end - device.start[quiet.event]
-    del length
 
     host = _host_time(points, threads, order, on_host, by_launch)
     return Graph(
@@ -208,9 +203,10 @@ def _most(context: Context, points: Moments, longest_call: NDArray[np.int64]) ->
 def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
     """Place of each point in time, those of the host first; at one instant, too. The starts are in order."""
     order = np.lexsort((points.tie, points.time))
-    time, rank = points.time[order], np.empty(len(order) + len(starts), np.int32)
-    rank[order] = np.arange(len(order)) + intervals.passed(starts, time - 1)
-    rank[len(order) :] = np.arange(len(starts)) + intervals.passed(time, starts)
+    rank = np.empty(len(order) + len(starts), np.int32)
+    place, free = np.arange(len(order)) + intervals.passed(starts, points.time[order] - 1), np.ones(len(rank), np.bool_)
+    rank[order], free[place] = place, False
+    rank[len(order) :] = np.flatnonzero(free)
     return rank
 
 
@@ -233,7 +229,8 @@ def _returns(points: Moments, threads: Lines, on_host: Rows) -> Returns:
     ends = np.flatnonzero(points.returned >= 0)
     call[points.returned[ends]] = ends
     of = call[threads.chains.target]
-    return Returns(on_host[of >= 0], of[of >= 0])
+    back = np.flatnonzero(of >= 0)
+    return Returns(on_host[back], of[back])
 
 
 def _batches(points: Moments, threads: Lines, rank: Rows) -> Batches:

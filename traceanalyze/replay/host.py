@@ -56,9 +56,9 @@ class Moments(NamedTuple):
     tie: NDArray[np.int64]
     """Order among those of one instant."""
     track: NDArray[np.int32]
-    began: NDArray[np.int32]
+    began: NDArray[np.int64]
     """Point at which each runtime call began, -1 where that does not matter."""
-    returned: NDArray[np.int32]
+    returned: NDArray[np.int64]
     marks: NDArray[np.int64]
     """(2, windows) begin and end of each on the host; (2, 0) where the host does not mark them."""
     batches: NDArray[np.int64]
@@ -100,9 +100,9 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     queue = context.once(_enqueues)
     begins[queue[queue >= 0]] = True
     begins |= returns
-    began, returned = (np.where(one, np.cumsum(one, dtype=np.int32) - 1, -1) for one in (begins, returns))
-    returned[returns] += int(begins.sum())
     begin, back = np.flatnonzero(begins), np.flatnonzero(returns)
+    began, returned = np.full((2, len(calls)), -1, np.int64)
+    began[begin], returned[back] = np.arange(len(begin)), len(begin) + np.arange(len(back))
     rows = context.once(fetches).row
     steps, marked = context.all_steps, context.mode != Mode.WHOLE_TRACE and context.step_track >= 0
     marked = marked and (context.markers is None or context.markers.track >= 0)
@@ -114,7 +114,7 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     ties = 2 * len(calls) + 5
     parts = (
         (calls.start[begin], ties + 2 * begin - 1, calls.track[begin]),
-        (calls.end[back], np.where(calls.end > calls.start, 0, ties)[back] + 2 * back, calls.track[back]),
+        (calls.end[back], np.where(calls.end[back] > calls.start[back], 0, ties) + 2 * back, calls.track[back]),
         (steps.host_start[:windows], np.full(windows, ties - 2), np.full(windows, context.step_track)),
         (steps.host_end[:windows], np.full(windows, ties - 3), np.full(windows, context.step_track)),
         (trace.events.ts[rows], np.full(len(rows), ties - 2), trace.events.track[rows]),
@@ -329,11 +329,11 @@ def lines(context: Context, points: Moments, rank: Rows, own: NDArray[np.int64])
     line = np.zeros(len(points.time), np.int32)
     for row, group in enumerate(tracks):
         line[occurs(points.track, group)] = row
-    order = short(np.lexsort((rank, line)))
-    same = line[order][1:] == line[order][:-1]
-    source, target = order[:-1][same], order[1:][same]
+    order = np.lexsort((rank, line))
+    apart = np.diff(line[order], prepend=-1) != 0
+    later, firsts = np.flatnonzero(~apart), order[apart]
+    source, target = order[later - 1], order[later]
     weight = points.time[target] - points.time[source]
-    firsts = order[np.concatenate(([True], ~same))] if len(order) else order
     parts = [Chains(source, target, weight, line[target])]
     if len(tracks) > 1:
         quiet = _quiet(context, points, tracks, source, target, line)
@@ -343,7 +343,7 @@ def lines(context: Context, points: Moments, rank: Rows, own: NDArray[np.int64])
         weight[hung] -= quiet.length[hung]
         firsts = firsts[~occurs(firsts, forked)]
     parts.append(_queued(context, points))
-    weight[:] = np.minimum(weight, own[target])
+    np.minimum(weight, own[target], out=weight)
     return Lines(tracks, line, Chains(*(np.concatenate(column) for column in zip(*parts, strict=True))), firsts)
 
 

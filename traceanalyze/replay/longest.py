@@ -58,27 +58,38 @@ class Ended(NamedTuple):
     length: NDArray[np.int64]
 
 
-def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int32]]:
-    """Edges in the order of the points that they lead to, and the number that each has there."""
+class ByTarget(NamedTuple):
+    """Edges in the order of the points that they lead to."""
+
+    edges: Edges
+    number: NDArray[np.int32]
+    """Of each edge as given: its place there."""
+    weight: NDArray[np.int64]
+
+
+def by_target(source: NDArray[np.int32], target: NDArray[np.int32], weight: NDArray[np.int64], points: int) -> ByTarget:
+    """Put edges in the order of the points that they lead to; those of one point stay in the order given."""
     library = _library()
     if library is None:
-        return _by_target_twin(source, target, points)
-    source, target = (np.ascontiguousarray(each, np.int32) for each in (source, target))
-    bounds, number, ordered = np.empty(points + 1, np.int64), np.empty_like(target), np.empty_like(source)
-    given = source.ctypes.data, target.ctypes.data, len(target), bounds.ctypes.data, points
-    library.trace_by_target(*given, ordered.ctypes.data, number.ctypes.data)
-    return Edges(bounds, ordered), number
+        return _by_target_twin(source, target, weight, points)
+    given = native.given(_Given, {"source": source, "target": target, "weight": weight}, size=len(target))
+    found = ByTarget(
+        Edges(np.empty(points + 1, np.int64), np.empty_like(source)), np.empty_like(target), np.empty_like(weight)
+    )
+    places = (each.ctypes.data for each in (*found.edges, *found[1:]))
+    library.trace_by_target(ctypes.byref(given), points, *places)
+    return found
 
 
 def _by_target_twin(
-    source: NDArray[np.int32], target: NDArray[np.int32], points: int
-) -> tuple[Edges, NDArray[np.int32]]:
+    source: NDArray[np.int32], target: NDArray[np.int32], weight: NDArray[np.int64], points: int
+) -> ByTarget:
     """The same in NumPy: the specification of the native function."""
     order = np.argsort(target, kind="stable")
     number = np.empty(len(order), np.int32)
     number[order] = np.arange(len(order))
     bounds = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=points)))).astype(np.int64)
-    return Edges(bounds, source[order]), number
+    return ByTarget(Edges(bounds, source[order]), number, weight[order])
 
 
 def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -134,6 +145,10 @@ def gone(gaps: Ended, time: NDArray[np.int64], lasted: NDArray[np.int64], began:
     return Intervals(gaps.end[some] - shut[some], gaps.end[some])
 
 
+class _Given(ctypes.Structure):
+    _fields_ = [*native.pointers("source", "target", "weight"), ("size", ctypes.c_uint64)]
+
+
 class _Busy(ctypes.Structure):
     _fields_ = [*native.pointers("edge", "event"), ("size", ctypes.c_uint64), ("follows", ctypes.c_uint64)]
 
@@ -161,7 +176,7 @@ def _library() -> ctypes.CDLL | None:
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
     library.trace_by_target.restype = None
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    library.trace_by_target.argtypes = (pointer, pointer, number, pointer, number, pointer, pointer)
+    library.trace_by_target.argtypes = (pointer, number, *(pointer,) * 4)
     library.trace_shorten.restype, library.trace_shorten.argtypes = None, (ctypes.c_void_p,) * 4
     library.trace_gone.restype = ctypes.c_int64
     library.trace_gone.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_int64, *(ctypes.c_void_p,) * 2)

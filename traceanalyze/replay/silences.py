@@ -67,10 +67,11 @@ def silences(context: Context) -> Silences:
         if track == context.step_track and len(active.end) and context.all_steps.host_end[-1] > active.end[-1]:
             # The last thing it does is to end the last step.
             begin, end = np.append(begin, active.end[-1]), np.append(end, context.all_steps.host_end[-1])
-        every = np.sort(end - begin)
         long = (end - begin >= LONG_NS) & (end <= last + AFTER_NS)
         if not long.any():
             continue
+        every = end - begin
+        every = np.sort(every[every >= (1 - ALIKE) * LONG_NS])
         begin, end = begin[long], end[long]
         at = np.searchsorted(ends, end + EARLY_NS, "right") - 1
         begin, end, event = begin[at >= 0], end[at >= 0], by_end[at[at >= 0]]
@@ -101,7 +102,7 @@ def silences(context: Context) -> Silences:
 def _mostly(length: NDArray[np.int64], waits: NDArray[np.bool_], every: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Of which stretches those of the same kind mostly end with the device, too; a pause of the program does by chance.
 
-    `every`: lengths of all, in order.
+    `every`: lengths of all of which some may be, in order.
     """
     ends = (1 - ALIKE) * length, (1 + ALIKE) * length
     alike, waiting = (

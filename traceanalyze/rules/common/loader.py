@@ -74,4 +74,5 @@ def begun_anew(facts: Facts, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def single_process(facts: Facts, rows: NDArray[np.int64]) -> bool:
     """Whether the loader makes its batches in the loop itself (`num_workers=0`)."""
-    return any("_SingleProcess" in facts.name(row) for row in rows.tolist())
+    trace = facts.context.trace
+    return bool(trace.strings.matches(trace.events.name[rows], lambda text: "_SingleProcess" in text).any())

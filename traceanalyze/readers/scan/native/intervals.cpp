@@ -21,7 +21,11 @@ public:
     }
 
     std::int64_t until(std::int64_t instant, std::uint64_t* near) const {
-        const std::uint64_t begun = *near = passed(set_->start, set_->size, *near, instant);
+        return until(instant, *near = passed(set_->start, set_->size, *near, instant));
+    }
+
+    // The same where it is known how many members have begun.
+    std::int64_t until(std::int64_t instant, std::uint64_t begun) const {
         return begun == 0 ? 0 : before_[begun] - std::max<std::int64_t>(set_->end[begun - 1] - instant, 0);
     }
 
@@ -141,7 +145,13 @@ int trace_take_out(const trace_work* work, const trace_stretches* removed, std::
     std::uint64_t near = 0;
     for (std::uint64_t row = 0; row < work->size; ++row) {
         if (work->line[row] != line) continue;
-        const std::int64_t begun = covered.until(work->start[row], &near);
+        near = passed(removed->start, removed->size, near, work->start[row]);
+        // Mostly nothing of the set lies in between.
+        if ((near == 0 || removed->end[near - 1] <= work->start[row]) &&
+            (near == removed->size || removed->start[near] >= work->end[row])) {
+            continue;
+        }
+        const std::int64_t begun = covered.until(work->start[row], near);
         const std::int64_t gone = covered.until(work->end[row], &near) - begun;
         if (gone <= 0) continue;
         std::int64_t& left = weight[work->edge[row]];

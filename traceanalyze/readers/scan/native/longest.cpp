@@ -5,17 +5,18 @@
 
 #include "scan.h"
 
-void trace_by_target(const std::int32_t* source, const std::int32_t* target, std::uint64_t edges, std::int64_t* bounds,
-                     std::uint64_t points, std::int32_t* ordered, std::int32_t* number) {
+void trace_by_target(const trace_edges* given, std::uint64_t points, std::int64_t* bounds, std::int32_t* source,
+                     std::int32_t* number, std::int64_t* weight) {
     // While edges get their numbers, the bound after that of a point is where its next edge goes.
     std::fill(bounds, bounds + points + 1, 0);
-    for (std::uint64_t edge = 0; edge < edges; ++edge) {
-        if (target[edge] + 2 <= static_cast<std::int64_t>(points)) ++bounds[target[edge] + 2];
+    for (std::uint64_t edge = 0; edge < given->size; ++edge) {
+        if (given->target[edge] + 2 <= static_cast<std::int64_t>(points)) ++bounds[given->target[edge] + 2];
     }
     for (std::uint64_t point = 2; point <= points; ++point) bounds[point] += bounds[point - 1];
-    for (std::uint64_t edge = 0; edge < edges; ++edge) {
-        number[edge] = static_cast<std::int32_t>(bounds[target[edge] + 1]++);
-        ordered[number[edge]] = source[edge];
+    for (std::uint64_t edge = 0; edge < given->size; ++edge) {
+        number[edge] = static_cast<std::int32_t>(bounds[given->target[edge] + 1]++);
+        source[number[edge]] = given->source[edge];
+        weight[number[edge]] = given->weight[edge];
     }
 }
 

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 11
+#define TRACE_SCAN_ABI_VERSION 12
 
 typedef struct trace_scan trace_scan;
 
@@ -207,10 +207,18 @@ typedef struct {
     uint64_t points;
 } trace_graph;
 
-/* The bounds of points (room for points + 1), the sources in order of the points that their edges lead to, and the number
- * of each edge in it; of those of one point in the order given. */
-TRACE_SCAN_API void trace_by_target(const int32_t *source, const int32_t *target, uint64_t edges, int64_t *bounds,
-                                    uint64_t points, int32_t *ordered, int32_t *number);
+/* Edges in any order. */
+typedef struct {
+    const int32_t *source;
+    const int32_t *target;
+    const int64_t *weight;
+    uint64_t size;
+} trace_edges;
+
+/* The bounds of points (room for points + 1), sources and weights in order of the points that their edges lead to, and
+ * the number of each edge in it; of those of one point in the order given. */
+TRACE_SCAN_API void trace_by_target(const trace_edges *given, uint64_t points, int64_t *bounds, int32_t *source,
+                                    int32_t *number, int64_t *weight);
 
 /* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
  * edge's source and its weight later. */
