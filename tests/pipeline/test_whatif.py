@@ -322,10 +322,23 @@ def test_together_with_the_findings_about_the_ranks_is_told_too(tmp_path):
     assert (saving.low, saving, saving.high) == (both.low_ns, both.gain_ns, both.high_ns)
 
 
+def test_of_one_rank_that_waits_for_others_whatif_and_findings_give_the_same_numbers(tmp_path):
+    """What it waits is taken once off the least that its findings save together, not once off each."""
+    work = replace(LATE, loader=Loader(cost=30 * MS, workers=0), script=Script(items=6, optimizer="for_loop"))
+    path = files(tmp_path / "run", work) / "rank0.json"
+    (rank,) = traceanalyze.analyze(path).ranks
+    assert "COM120" in {one.rule for one in rank.findings}
+    own = list(dict.fromkeys(one.rule for one in rank.findings if one.saving))
+    *_, both = rows(traceanalyze.whatif(path, without=own))
+    assert (both.gain_ns, both.low_ns, both.high_ns) == rank.together
+    assert 0 < both.low_ns < both.gain_ns
+
+
 SAME = [
     "kineto/kineto_tb/samples/resnet50_num_workers_4/worker0.1623213129365.pt.trace.json.gz",
     "kineto/hta/trace_diff/control/control.json.gz",
     "kineto/param/dlrm_8rank",
+    "kineto/param/dlrm_8rank/worker7_step_12.1694128201553.pt.trace.json.gz",
 ]
 
 

@@ -38,7 +38,17 @@ from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
-from traceanalyze.rules.pricing import Price, below_waits, lasting, passing, priced, proven, ranged, ranged_together
+from traceanalyze.rules.pricing import (
+    UNRECORDED,
+    Price,
+    below_waits,
+    lasting,
+    passing,
+    priced,
+    proven,
+    ranged,
+    ranged_together,
+)
 from traceanalyze.rules.ranking import by_its_rule
 from traceanalyze.rules.registry import own_rules
 
@@ -75,6 +85,8 @@ class _Run:
     """Why nothing can be."""
     cluster: Cluster | None = None
     """None of one rank."""
+    judged: Outcome = Outcome()
+    """Of one rank: before what may be waiting for others makes its findings less sure."""
 
     @property
     def step(self) -> int:
@@ -126,7 +138,8 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     outcomes = [evaluate(one, rules) for one in ranks] if judged else [Outcome()] * len(ranks)
     reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
     if len(ranks) < 2:
-        return _Run(tuple(ranks), tuple(map(waiting.unsure_alone, outcomes)), Outcome(), None, reason)
+        told = tuple(map(waiting.unsure_alone, outcomes))
+        return _Run(tuple(ranks), told, Outcome(), None, reason, judged=outcomes[0])
     if judged:
         outcomes = [told._replace(faint=faint(one, rules, told)) for one, told in zip(ranks, outcomes, strict=True)]
     cluster = compare_ranks([summarize(one.context, one.analysis, spread=False) for one in ranks])
@@ -331,7 +344,7 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     elif len(found) == 1:
         low, saving, high = found[0].ends
     else:
-        low, saving, high = ranged_together(found, beside + _gain_alone(run.ranks[0], again[0]), run.ranks[0])
+        low, saving, high = _together_alone(run, found, beside + _gain_alone(run.ranks[0], again[0]))
     if len(ranks) == 1:
         told = run.outcomes[0].findings
         saving = max(low, saving - sum(waiting.doubtful(each) for each in found if each in told))
@@ -341,6 +354,15 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     same = one.like_others if one.like_others and not found else one.gain.rule or one.gain.what
     about = one.about or (Finding(saving=saving, low=low, bound=high),) * bool(one.like_others)
     return one._replace(gain=one.gain._replace(saving=saving, low=low, high=high, then=then, same=same), about=about)
+
+
+def _together_alone(run: _Run, found: Sequence[Finding], saving: int) -> tuple[int, int, int]:
+    """The range of what several findings on the only rank save together: what may be waiting is taken off once."""
+    as_judged = dict(zip(run.outcomes[0].findings, run.judged.findings, strict=True))
+    stated = [as_judged.get(one, one) for one in found]
+    waits = (one for one in run.judged.findings if one.rule == UNRECORDED)
+    ends = ranged_together(stated, saving, run.ranks[0])
+    return waiting.unsure_alone(run.judged._replace(findings=(*stated, *waits), together=ends)).together or ends
 
 
 def _again(run: _Run, changes: Mapping[int, Change], like_others: Sequence[int]) -> tuple[Again, ...]:

@@ -1,13 +1,13 @@
 import numpy as np
 
-from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import MISSING, median, occurs
+from traceanalyze.model.columns import MISSING, median
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
 from traceanalyze.rules.common.copies import copied_bytes
-from traceanalyze.rules.common.replay import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, picked, rule
+from traceanalyze.rules.common.replay import launching, without
+from traceanalyze.rules.common.syncs import sync_calls
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, merged, rule
 
 
 @rule(
@@ -16,12 +16,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     title="many small copies",
     sentence=(
         "{each} copies {per} go between host and device, half of them of {bytes} or less; for {time} {per} nothing "
-        "but them runs."
+        "but them runs, or the device has no work as the host asks for them."
     ),
     evidence={"each": "copies a step", "bytes": "median size"},
     confidence=Confidence.MEDIUM,
     needs="DL",
     advice=("pack_copies", "create_on_device"),
+    order=-1,
     advice_texts={"pack_copies": "Pack small tensors into one pinned buffer and copy it once."},
     options={
         "count": (10.0, "TraceLens: copies a step"),
@@ -37,22 +38,22 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Each copy costs a call and a transfer whose time hardly depends on its size.
     How it is measured
-        Time in which nothing but the copies below 64 KiB runs, and idle time in their calls; of it all but the part of
-        one copy is saved by packing them.
+        Time in which nothing but the copies below 64 KiB runs, and idle time in the operators and calls that only make
+        these, or after they waited; of it all but the part of one copy is saved by packing them. Copies to the host
+        that it waits for are no part of it (SYN101, SYN104).
     What to do
         Pack tensors into one pinned buffer and copy it once; create tensors on the device.
 
     References
         pin_memory and non_blocking tutorial; TraceLens.
     """
-    context = facts.context
+    context, syncs = facts.context, facts.once(sync_calls)
     device = context.device
     rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & facts.inside(device.start))
-    rows = (
-        rows[occurs(directions(context, rows), [DIRECTIONS.index(way) for way in ("h2d", "d2h")])]
-        if len(rows)
-        else rows
-    )
+    way = directions(context, rows) if len(rows) else rows
+    # What the host waits for to read it is told by these waits (SYN101, SYN104).
+    read = (way == DIRECTIONS.index("d2h")) & np.isin(context.event_op[rows], syncs.op[syncs.op >= 0])
+    rows = rows[((way == DIRECTIONS.index("h2d")) | (way == DIRECTIONS.index("d2h"))) & ~read]
     size = copied_bytes(facts, rows)
     if not len(rows) or (size == MISSING).any() or median(size) >= options.number("bytes"):
         return
@@ -68,9 +69,10 @@ def find(facts: Facts, options: Options) -> Findings:
     alone = intervals.subtract(
         intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
     )
-    called = copying[occurs(context.once(idle_gaps).event[pieces.gap[copying]], rows)]
-    calls = picked(pieces.start, pieces.end, called)
-    spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), calls))
+    host = launching(facts, rows)
+    drained = syncs.spans(intervals.contains(host, context.calls.start[syncs.call]))
+    called = intervals.union(intervals.intersect(host, facts.idle_time), merged(drained))
+    spans = intervals_of(*intervals.intersect(intervals.union(alone, called), facts.windows))
     whole = facts.length(spans)
     if not often and facts.share(whole) < options.number("share"):
         return
