@@ -96,8 +96,13 @@ _TABLE = declare(
             "base_precision", Kind.TEXT, "base: type that its kernels, or its products if any, compute in", side="base"
         ),
         Column("candidate_precision", Kind.TEXT, "candidate: the same", side="candidate"),
-        Column("base_shapes", Kind.NAME, "base: shapes of the tensors of the longest call", side="base"),
-        Column("candidate_shapes", Kind.NAME, "candidate: the same", side="candidate"),
+        Column(
+            "base_shapes",
+            Kind.NAME,
+            "base: shapes of the tensors of the longest call with those of the candidate, if any has",
+            side="base",
+        ),
+        Column("candidate_shapes", Kind.NAME, "candidate: those of the longest call", side="candidate"),
         Column("base_dtypes", Kind.TEXT, "base: their types", side="base"),
         Column("candidate_dtypes", Kind.TEXT, "candidate: their types", side="candidate"),
         *(

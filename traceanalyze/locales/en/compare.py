@@ -117,7 +117,7 @@ TERMS = {
         ("check_idle", "check_outside_calls"),
         "record both sides with the same options, so that the causes can be told apart",
     ),
-    "check_host_side": "record both sides at the same profiler level, so that the causes can be told apart",
+    "check_host_side": "record Ascend profiles at level 1 or above, so that the causes can be told apart",
     "check_api": "look at the runtime calls that take longer, in the table of calls",
     "check_step": "record the device on both sides",
     "h2d": "host to device",
