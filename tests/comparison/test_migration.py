@@ -250,6 +250,23 @@ def test_both_sides_show_the_tensors_of_one_call_where_both_have_it(tmp_path: Pa
     assert optimizer.endswith("a recording of level 1 with aic_metrics. ApplyAdamW ×1 on AI_VECTOR_CORE.")
 
 
+@pytest.mark.parametrize("first", ["gpu", "npu"])
+def test_where_no_task_of_a_collective_is_recorded_the_level_to_record_is_told(first: str, tmp_path: Path) -> None:
+    made = Workload(model=Model(layers=1), ranks=Ranks(2), steps=2)
+    (tmp_path / "gpu").write_bytes(write(simulate(made)[0]))
+    npu = replace(made, device=replace(made.device, vendor="ascend"))
+    slower = replace(npu, ranks=replace(npu.ranks, extra=3 * MS))
+    layout = AscendLayout("8.3", 0)
+    write_ascend(tmp_path / "npu", simulate(npu)[0], layout)
+    home = write_ascend(tmp_path / "slower", simulate(slower)[0], layout)
+    told = traceanalyze.compare(tmp_path / first, home).advice[0]
+    assert "all_reduce" in told
+    assert told.endswith(
+        "record Ascend profiles at level 1 or above, or the other ranks that it communicates with, too, "
+        "as these tell waiting from transfer, then compare sizes and numbers of the collectives."
+    )
+
+
 def test_on_which_cores_a_kernel_ran_that_the_profile_does_not_say_is_left_open(tmp_path: Path) -> None:
     """Level 0 has blocks of all kernels, and of some the cores; products take 24 blocks, others 48."""
     made = Workload(model=Model(layers=1), steps=2)

@@ -253,7 +253,7 @@ def _collectives(candidate: Context, pairs: Pairs | None, per: PerStep) -> Itera
         if isinstance(old, NotMeasured) or isinstance(new, NotMeasured):
             yield _unmeasured(kind, old, new, per)
         elif new:
-            cells, moves = _plain(kind, (old, new), "communication", per), links.get(kind)
+            cells, moves = _plain(kind, (old, new), "communication_tasks", per), links.get(kind)
             if cells["to_do"] and kind in waits:
                 cells["to_do"] = tuple(_of_collective(new, waits[kind], moves, per)) or cells["to_do"]
             rates = {f"{side}_rate": _rate(each, side) for side in ("base", "candidate")}

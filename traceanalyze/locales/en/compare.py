@@ -86,6 +86,10 @@ TERMS = {
     "check_communication_ranks": (
         "the table of the ranks tells which one the others wait for; then compare sizes and numbers of the collectives"
     ),
+    "check_communication_tasks": (
+        "record Ascend profiles at level 1 or above, or the other ranks that it communicates with, too, as these tell "
+        "waiting from transfer, then compare sizes and numbers of the collectives"
+    ),
     "check_memory_ops": "look for copies that are new, larger, or from memory that is not pinned",
     "check_data_loading": (
         "look at num_workers, persistent_workers and pin_memory of the loader, at the storage, and at what "

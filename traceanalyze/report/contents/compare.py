@@ -453,6 +453,8 @@ def _to_check(comparison: Comparison, key: str, top: Any, found: Sequence[Change
     known = key == "communication" and all(side.unrecorded == () and side.ranks > 1 for side in sides)
     if key == "communication" and (told := tuple(_of_communication(comparison.tables, found, known=known))):
         return Kind.LIST, told
+    if key == "communication" and not known and comparison.candidate.vendor == "ascend":
+        return Kind.TERM, "check_communication_tasks"
     if key == "communication" and missing:
         ranks = ("ranks", Kind.TEXT, spans(list(map(str, missing))))
         return Kind.LIST, (Message(_SAY["compare_advice_record"], (ranks,)),)
