@@ -365,12 +365,12 @@ def test_ranks_and_sizes_of_runs():
 def test_ranks_that_send_more_than_others_do_the_same_work():
     """Two stages of a pipeline: the one between others sends and receives, the last only receives."""
 
-    def stage(rank, *kinds):
+    def stage(rank, *kinds, dtype="Float"):
         b = TraceBuilder()
         b.header = {"distributedInfo": {"rank": rank, "world_size": 3}}
         b.step(0, 0, 100)
         for place, kind in enumerate(kinds):
-            described = {"Collective name": kind, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "Float"}
+            described = {"Collective name": kind, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": dtype}
             b.launch(20 * place, 1, 5 + 20 * place, 5, name="ncclDevKernel_SendRecv", **described)
         return side_from(b)
 
@@ -380,6 +380,9 @@ def test_ranks_that_send_more_than_others_do_the_same_work():
     assert keyed(stage(2, "recv", "send"), last)["work_collectives"]["ratio"] == 0.5
     # Ranks that only reduce do the same work, whichever are compared.
     assert keyed(stage(1, "all_reduce", "all_reduce"), stage(2, "all_reduce"))["work_collectives"]["ratio"] == 0.5
+    # As much in a type twice as wide is the same work.
+    wide = keyed(stage(1, "all_reduce", dtype="BFloat16"), stage(1, "all_reduce"))
+    assert wide == {"typed_collectives": {"ratio": 2, "base_bytes": 2000, "candidate_bytes": 4000}}
 
 
 def test_devices():

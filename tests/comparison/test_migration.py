@@ -222,6 +222,62 @@ def test_what_the_host_computes_instead_of_the_device_is_named(rows: dict[str, A
     assert {message.values[0][2] for message in said} == {"aten::nonzero"}
 
 
+def test_both_sides_show_the_tensors_of_one_call_where_both_have_it(tmp_path: Path) -> None:
+    """What takes the NPU longest takes the GPU less than another size; an optimizer has no tensors to show."""
+    times = {64: (100, 50), 32: (90, 400)}
+    gpu, npu = TraceBuilder(), AscendBuilder()
+    gpu.step(1, 0, 1500)
+    npu.step(1, 0, 1500)
+    for at, (size, (before, after)) in enumerate(times.items()):
+        dims, begin = [[size, 8], [8, size]], 500 * at
+        gpu.op("aten::mm", begin, 40, **{"Input Dims": dims, "Input type": ["float", "float"]})
+        gpu.launch(begin + 5, 5, begin + 50, before, name="sgemm")
+        npu.op("aten::mm", begin, 40, **{"Input Dims": f"{size},8;8,{size}", "Input type": "float;float"})
+        npu.queued("aclnnMm", begin + 5, begin + 8, 4)
+        none = {"Input Shapes": "N/A", "Input Data Types": "N/A"}
+        npu.kernel("aclnnMm_MatMul", begin + 50, after, op_type="MatMul", core="AI_CORE", launch=begin + 9, **none)
+    gpu.op("aten::_fused_adamw_", 1100, 40)
+    gpu.launch(1105, 5, 1150, 20, name="fused_adam")
+    npu.op("aten::_fused_adamw_", 1100, 40)
+    npu.queued("aclnnApplyAdamW", 1105, 1108, 4)
+    adamw = {"op_type": "ApplyAdamW", "core": "AI_VECTOR_CORE", "launch": 1109}
+    npu.kernel("aclnnApplyAdamW_ApplyAdamW", 1150, 200, **adamw, **none)
+    report = traceanalyze.compare(gpu.write(tmp_path / "gpu.json"), npu.write(tmp_path / "rank0_ascend_pt"))
+    row = next(row for row in report.tables["migration"].records() if row.op == "aten::mm")
+    assert row.base_shapes == row.candidate_shapes == "[[32, 8], [8, 32]]"
+    product, optimizer = report.advice
+    assert "Base 32×8, 8×32 fp32; candidate 32×8, 8×32 fp32, MatMul ×1 on AI_CORE" in product
+    assert optimizer.endswith("a recording of level 1 with aic_metrics. ApplyAdamW ×1 on AI_VECTOR_CORE.")
+
+
+@pytest.mark.parametrize("first", ["gpu", "npu"])
+def test_where_no_task_of_a_collective_is_recorded_the_level_to_record_is_told(first: str, tmp_path: Path) -> None:
+    made = Workload(model=Model(layers=1), ranks=Ranks(2), steps=2)
+    (tmp_path / "gpu").write_bytes(write(simulate(made)[0]))
+    npu = replace(made, device=replace(made.device, vendor="ascend"))
+    slower = replace(npu, ranks=replace(npu.ranks, extra=3 * MS))
+    layout = AscendLayout("8.3", 0)
+    write_ascend(tmp_path / "npu", simulate(npu)[0], layout)
+    home = write_ascend(tmp_path / "slower", simulate(slower)[0], layout)
+    told = traceanalyze.compare(tmp_path / first, home).advice[0]
+    assert "all_reduce" in told
+    assert told.endswith(
+        "record Ascend profiles at level 1 or above, or the other ranks that it communicates with, too, "
+        "as these tell waiting from transfer, then compare sizes and numbers of the collectives."
+    )
+
+
+def test_on_which_cores_a_kernel_ran_that_the_profile_does_not_say_is_left_open(tmp_path: Path) -> None:
+    """Level 0 has blocks of all kernels, and of some the cores; products take 24 blocks, others 48."""
+    made = Workload(model=Model(layers=1), steps=2)
+    (tmp_path / "gpu.json").write_bytes(write(simulate(made)[0]))
+    npu = simulate(replace(made, device=replace(made.device, vendor="ascend")))[0]
+    report = traceanalyze.compare(tmp_path / "gpu.json", write_ascend(tmp_path, npu, AscendLayout("2026", 0)))
+    rows = {row.op: row for row in report.tables["migration"].records()}
+    assert (rows["aten::addmm"].blocks, rows["aten::addmm"].cores) == (24, NotMeasured("no_kernel_types"))
+    assert rows["aten::gelu"].cores == 48
+
+
 def test_without_types_of_kernels_changes_of_layout_are_not_measured(tmp_path: Path) -> None:
     candidate = _npu(tmp_path)
     (table,) = candidate.rglob("kernel_details.csv")

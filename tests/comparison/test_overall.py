@@ -310,6 +310,14 @@ def test_tasks_of_a_collective_tell_waiting_from_moving_data():
     assert found["communication"] == (50.0, 1)
     assert found["communication/comm_transfer"] == (20.0, None)
     assert found["communication/comm_wait"] == (30.0, None)
+    # Of the other side all ranks tell: 4 of 10 µs.
+    ranks = TraceBuilder()
+    ranks.step(0, 0, 100)
+    ranks.device(20, 10, name="ncclDevKernel_AllReduce", stream=9, **{"Collective name": "allreduce"})
+    other = side_from(ranks)
+    other = other._replace(info=replace(other.info, waited=4_000))
+    split = {row.key: (row.base, row.candidate) for row in table(other, one) if row.key.startswith("comm_")}
+    assert split == {"comm_wait": (4_000, 30_000), "comm_transfer": (6_000, 20_000)}
 
 
 def test_cores_and_counters_of_an_npu_tell_its_units():

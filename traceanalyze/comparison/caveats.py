@@ -55,6 +55,10 @@ CAVEATS = sentences(
         "Not the same work: the collectives of the candidate move {ratio} times as much, {candidate_bytes} a step "
         "instead of {base_bytes}."
     ),
+    typed_collectives=(
+        "The collectives of the candidate move {ratio} times as many bytes, {candidate_bytes} a step instead of "
+        "{base_bytes}: about as many elements, of another type."
+    ),
     precision_differs=(
         "Precision differs: base {base} ({base_share} of the time of matrix products, convolutions and attention), "
         "candidate {candidate} ({candidate_share})."
@@ -154,7 +158,7 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
 
 
-SAID_FIRST = ("recomputes", "work_inputs", "work_collectives", "device_steps_on_one")
+SAID_FIRST = ("recomputes", "work_inputs", "work_collectives", "typed_collectives", "device_steps_on_one")
 """Caveats that belong before any percentage, though the work is mostly the same."""
 
 

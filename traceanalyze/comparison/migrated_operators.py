@@ -15,7 +15,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.kernels import DYNAMIC, UNITS
 from traceanalyze.analyses.kernels.op_work import device_peaks, precisions, roof_share
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
-from traceanalyze.comparison.calls import Calls, calls_of, described
+from traceanalyze.comparison.calls import Calls, calls_of, described, tensors
 from traceanalyze.comparison.canonical_ops import Fused
 from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
@@ -307,22 +307,27 @@ def _read(work: Work, own: NDArray[np.int64]) -> int | NotMeasured:
 
 
 def _described(old: Work, new: Work, other: NDArray[np.int64], own: NDArray[np.int64]) -> dict[str, Value]:
+    """The candidate's kernels, and tensors of its longest call and of the base's longest with the same, if any has."""
     calls = len(own) / new.each(own)
     kernels = ", ".join(f"{text} ×{count / calls:.3g}" for text, count, _ in _texts(new, own, "op_type")[:4])
-    found: dict[str, Value] = {
+    found: dict[str, Any] = {
         "kernels": kernels or None,
         "core": ", ".join(text for text, _, _ in _texts(new, own, "core")) or None,
         "frame": frames_of_longest(new.context, np.zeros(len(own), np.int64), new.event[own], new.time[own])[0],
     }
-    for side, work, rows in (("base", old, other), ("candidate", new, own)):
-        launched = work.op[rows] >= 0
-        longest = work.op[rows[launched]][np.argmax(work.time[rows[launched]])] if launched.any() else -1
-        row = work.context.op_nest.row[[longest]] if longest >= 0 else None
+    shown = ""
+    for side, work, rows in (("candidate", new, own), ("base", old, other)):
+        launched = rows[work.op[rows] >= 0]
+        row = work.context.op_nest.row[work.op[launched[np.argsort(-work.time[launched], kind="stable")]]]
+        listed = described(work.context, "shapes", row)
+        alike = {text for text in dict.fromkeys(listed) if shown and tensors(text, None) == shown}
+        at = next((at for at, text in enumerate(listed) if text in alike), 0)
         for field in ("shapes", "dtypes"):
-            of_op = None if row is None else described(work.context, field, row)[0]
+            of_op = described(work.context, field, row[[at]])[0] if len(row) else None
             # Profiles of Ascend have the tensors of kernels where those of operators were not recorded.
             of_kernel = (text for text, _, _ in _texts(work, rows, f"kernel_{field}")) if len(rows) else iter(())
             found[f"{side}_{field}"] = of_op or next(of_kernel, None)
+        shown = tensors(found["candidate_shapes"], None)
     return found
 
 
@@ -340,6 +345,8 @@ def _cores(work: Work, own: NDArray[np.int64]) -> int | NotMeasured:
     if not cubes:
         return NotMeasured("no_core_counters")
     longest = own[[int(np.argmax(work.time[own]))]]
+    if _numbers(work, longest, "core", -1)[0] < 0:
+        return _UNTYPED
     return cubes if _named(work, longest, "core", _CUBE)[0] else max(min(blocks, 2 * cubes), cubes)
 
 

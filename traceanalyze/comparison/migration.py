@@ -96,8 +96,13 @@ _TABLE = declare(
             "base_precision", Kind.TEXT, "base: type that its kernels, or its products if any, compute in", side="base"
         ),
         Column("candidate_precision", Kind.TEXT, "candidate: the same", side="candidate"),
-        Column("base_shapes", Kind.NAME, "base: shapes of the tensors of the longest call", side="base"),
-        Column("candidate_shapes", Kind.NAME, "candidate: the same", side="candidate"),
+        Column(
+            "base_shapes",
+            Kind.NAME,
+            "base: shapes of the tensors of the longest call with those of the candidate, if any has",
+            side="base",
+        ),
+        Column("candidate_shapes", Kind.NAME, "candidate: those of the longest call", side="candidate"),
         Column("base_dtypes", Kind.TEXT, "base: their types", side="base"),
         Column("candidate_dtypes", Kind.TEXT, "candidate: their types", side="candidate"),
         *(
@@ -248,7 +253,7 @@ def _collectives(candidate: Context, pairs: Pairs | None, per: PerStep) -> Itera
         if isinstance(old, NotMeasured) or isinstance(new, NotMeasured):
             yield _unmeasured(kind, old, new, per)
         elif new:
-            cells, moves = _plain(kind, (old, new), "communication", per), links.get(kind)
+            cells, moves = _plain(kind, (old, new), "communication_tasks", per), links.get(kind)
             if cells["to_do"] and kind in waits:
                 cells["to_do"] = tuple(_of_collective(new, waits[kind], moves, per)) or cells["to_do"]
             rates = {f"{side}_rate": _rate(each, side) for side in ("base", "candidate")}

@@ -184,7 +184,8 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
         return
     names = common_names(base.context, candidate.context)
     sums = work_classes(base, names[0]), work_classes(candidate, names[1])
-    moved = exposed_transfers(base, names[0]), exposed_transfers(candidate, names[1])
+    every = zip((base, candidate), names, sums, strict=True)
+    moved = [_of_ranks(side, each, exposed_transfers(side, common)) for side, common, each in every]
     measured = any(isinstance(time, int) for each in moved for time in each.values())
     for key in BUSY_PARTS:
         paths = {((key, None),), *(path for side in sums for path in side if path[0][0] == key)}
@@ -200,24 +201,19 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
                 yield from _waiting(path, sums, moved, lost)
         some = any(path[0][0] == key for side in sums for path in side)
         if key == "communication" and some and not measured:
-            # Ranks tell the waiting of all groups together: of one it is a part, below several it would be none.
-            one = len(paths) <= 2
-            split = [_by_ranks(*each, known=one) for each in zip((base, candidate), sums, moved, strict=True)]
-            for row, times in zip(("comm_wait", "comm_transfer"), zip(*split, strict=True), strict=True):
-                yield Row(row, len(paths) if any(isinstance(time, int) for time in times) else 1, *times)
+            told = (next(iter(each.values()), 0) for each in moved)
+            old, new = (NotMeasured(why) if why else each for why, each in zip(lost, told, strict=True))
+            yield from (Row(row, 1, old, new) for row in ("comm_wait", "comm_transfer"))
         elif key == "communication" and some and len(paths) == 1:
             yield from _waiting(((key, None), ("group", "")), sums, moved, lost)
 
 
-def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time], *, known: bool) -> tuple[Time, Time]:
-    """Waiting and transfer as all ranks tell them, where that is `known`, else why they are not measured."""
-    waited, lost = side.info.waited, side.context.unmeasured.get("communication")
-    if lost:
-        return NotMeasured(lost), NotMeasured(lost)
-    if waited is None or not known:
-        why = next(iter(moved.values()), 0) if waited is None else NotMeasured("of_all_together")
-        return why, why
-    return waited, sums.get((("communication", None),), (0, 0))[0] - waited
+def _of_ranks(side: Side, sums: Sums, moved: dict[str, Time]) -> dict[str, Time]:
+    """What tasks of collectives do not tell as all ranks do: of one group alone, of several only together."""
+    if side.info.waited is None or any(isinstance(time, int) for time in moved.values()):
+        return moved
+    exposed = sums.get((("communication", None),), (0, 0))[0]
+    return dict.fromkeys(moved, exposed - side.info.waited if len(moved) == 1 else NotMeasured("of_all_together"))
 
 
 def _waiting(

@@ -21,7 +21,7 @@ from traceanalyze.comparison.canonical_ops import CanonicalOps, canonical_ops, o
 from traceanalyze.comparison.names import canonical
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.side import CompareOptions, Side
-from traceanalyze.model.collectives import SENDS, TYPES
+from traceanalyze.model.collectives import SENDS, TYPES, element_bytes
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
@@ -72,7 +72,8 @@ def work(base: Side, candidate: Side, options: CompareOptions) -> Iterator[Cavea
         old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
         if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
             values = (("base_bytes", old_bytes), ("candidate_bytes", new_bytes))
-            yield Caveat(key, (("ratio", new_bytes / old_bytes), *values))
+            alike = key == "work_collectives" and 1 / _OTHER < _elements_ratio(base, candidate) < _OTHER
+            yield Caveat("typed_collectives" if alike else key, (("ratio", new_bytes / old_bytes), *values))
 
 
 def _lost(context: Context) -> float:
@@ -355,6 +356,17 @@ def _inputs(side: Side) -> int:
 def _collectives(side: Side) -> int:
     """Bytes of its collectives."""
     return _bytes(sizes(side.context, *_communication(side)))
+
+
+def _elements_ratio(base: Side, candidate: Side) -> float:
+    """Elements that the collectives of a step move, candidate over base."""
+    found = []
+    for side in (base, candidate):
+        rows, kind = _communication(side)
+        code = np.maximum(side.context.trace.events.numbers("dtype", rows, 0), 0).astype(np.int32)
+        each = side.context.trace.strings.lookup(code, lambda text: element_bytes(text) or 1)
+        found.append(_bytes(sizes(side.context, rows, kind) // each) / max(side.info.count, 1))
+    return found[1] / found[0]
 
 
 def _communication(side: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

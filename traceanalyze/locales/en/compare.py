@@ -86,6 +86,10 @@ TERMS = {
     "check_communication_ranks": (
         "the table of the ranks tells which one the others wait for; then compare sizes and numbers of the collectives"
     ),
+    "check_communication_tasks": (
+        "record Ascend profiles at level 1 or above, or the other ranks that it communicates with, too, as these tell "
+        "waiting from transfer, then compare sizes and numbers of the collectives"
+    ),
     "check_memory_ops": "look for copies that are new, larger, or from memory that is not pinned",
     "check_data_loading": (
         "look at num_workers, persistent_workers and pin_memory of the loader, at the storage, and at what "
@@ -117,7 +121,7 @@ TERMS = {
         ("check_idle", "check_outside_calls"),
         "record both sides with the same options, so that the causes can be told apart",
     ),
-    "check_host_side": "record both sides at the same profiler level, so that the causes can be told apart",
+    "check_host_side": "record Ascend profiles at level 1 or above, so that the causes can be told apart",
     "check_api": "look at the runtime calls that take longer, in the table of calls",
     "check_step": "record the device on both sides",
     "h2d": "host to device",

@@ -89,8 +89,9 @@ _SAY = sentences(
     compare_win="{op}: {win} to win, {candidate} instead of {base}: {to_do}.",
     compare_win_work=(
         "{op}: {win} to win, {candidate} instead of {base}: {to_do}. Base {base_tensors}; candidate {tensors}, "
-        "{kernels} on {core}, bound by {bound}."
+        "{kernels} on {core}."
     ),
+    compare_win_kernels="{op}: {win} to win, {candidate} instead of {base}: {to_do}. {kernels} on {core}.",
     compare_advice_cause_in_op="{part} {diff} (largest: after waiting in {cause} {cause_diff}): {check}.",
 )
 
@@ -452,6 +453,8 @@ def _to_check(comparison: Comparison, key: str, top: Any, found: Sequence[Change
     known = key == "communication" and all(side.unrecorded == () and side.ranks > 1 for side in sides)
     if key == "communication" and (told := tuple(_of_communication(comparison.tables, found, known=known))):
         return Kind.LIST, told
+    if key == "communication" and not known and comparison.candidate.vendor == "ascend":
+        return Kind.TERM, "check_communication_tasks"
     if key == "communication" and missing:
         ranks = ("ranks", Kind.TEXT, spans(list(map(str, missing))))
         return Kind.LIST, (Message(_SAY["compare_advice_record"], (ranks,)),)
@@ -517,7 +520,9 @@ def _to_win(table: Table, step: float) -> Iterator[Message]:
             for side, of in (("base_tensors", "base"), ("tensors", "candidate"))
         )
         work = (("kernels", Kind.NAME, cells["kernels"]), ("core", Kind.TEXT, cells["core"] or "?"))
-        yield Message(_SAY["compare_win_work"], (*values, *both, *work, ("bound", Kind.TERM, cells["bound"])))
+        sized = cells["base_shapes"] or cells["candidate_shapes"]
+        key = f"compare_win_{'work' if sized else 'kernels'}"
+        yield Message(_SAY[key], (*values, *(both if sized else ()), *work))
 
 
 def _caveat(caveat: Caveat) -> Message:
