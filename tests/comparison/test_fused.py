@@ -114,7 +114,7 @@ def _across(monkeypatch: pytest.MonkeyPatch, one: list[str], other: list[str]) -
     base, candidate = Program().step(), Program().step().op("npu::mark")
     for side, names in ((base, one), (candidate, other)):
         for name in names:
-            side.op(name if "::" in name else f"aten::{name}", 10)
+            side.op(name if "::" in name or "triton" in name else f"aten::{name}", 10)
 
     def vendor(context) -> str:
         return "ascend" if "npu::mark" in context.trace.strings.each(context.op_names) else "cuda"
@@ -137,6 +137,16 @@ def test_across_vendors_what_stands_in_an_operator_s_place_every_time_is_that_op
         "aten::mul": ((10.0, 1), (10.0, 1)),
     }
     assert _across(monkeypatch, ["mm", "mish"], ["mm", "npu::other"])["aten::mish"] == ((10.0, 1), (10.0, 1))
+
+
+def test_compiled_kernels_meet_the_operators_they_were_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    norm = ["pow", "mean", "add", "rsqrt", "mul", "mul"]
+    one = ["mm", "triton_red_fused_add_mean_mul_pow_rsqrt_0", "mm", "triton_poi_fused_add_1", "mm"]
+    assert _across(monkeypatch, one, ["mm", *norm, "mm", "add", "mm"]) == {
+        "aten::rms_norm": ((10.0, 1), (60.0, 1)),
+        "triton_poi_fused_add": ((10.0, 1), (10.0, 1)),
+        "aten::mm": ((30.0, 3), (30.0, 3)),
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +27,14 @@ def comparison() -> Any:
 def truth(part: str) -> int:
     """What all differences together add to a part, over all steps."""
     return sum(one["parts"].get(part, 0) for one in FACTS["difference"])
+
+
+@pytest.mark.parametrize("table", ["module_compare_statistic", "module_compare"])
+def test_kernels_of_modules_are_told_per_step_as_their_times(comparison: Any, table: str) -> None:
+    for row in comparison.tables[table].records():
+        for kernels, own in ((row.base_kernels, row.base_self_ns), (row.candidate_kernels, row.candidate_self_ns)):
+            times = re.findall(r"\[([\d.]+) µs", kernels or "")
+            assert sum(map(float, times)) * 1000 == pytest.approx(own or 0, abs=len(times) + 1)
 
 
 def test_every_part_changes_by_what_was_put_in(comparison: Any) -> None:

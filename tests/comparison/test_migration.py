@@ -339,6 +339,24 @@ def test_a_fused_operator_has_the_name_of_what_replaces_it(rows: dict[str, Any])
     assert said.values[0][2] == "torch_npu.npu_rms_norm"
 
 
+def test_what_is_fused_already_is_not_to_be_fused(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 500)
+    trace.op("FusedRMSNormAffineFunction", 0, 40)
+    trace.launch(5, 5, 50, 10, name="cuApplyRMSNorm")
+    made = AscendBuilder()
+    made.step(1, 0, 500)
+    made.op("npu::npu_rms_norm", 0, 60)
+    for at, kind in ((4, "Cast"), (24, "RmsNorm")):
+        made.queued(f"aclnn{kind}", at, at + 2, 4)
+        made.kernel(f"aclnn{kind}_{kind}", 100 + at, 15, op_type=kind, core="AI_VECTOR_CORE", launch=at + 3)
+    report = traceanalyze.compare(trace.write(tmp_path / "gpu.json"), made.write(tmp_path / "rank0_ascend_pt"))
+    assert report.comparison is not None
+    found = {row.op: row for row in report.comparison.tables["migration"].records()}["aten::rms_norm"]
+    assert (found.base_time_ns, found.candidate_time_ns) == (10_000, 30_000)
+    assert _said(found) == ["to_layout", "to_record"]
+
+
 def test_the_sample_begins_with_what_to_do_first() -> None:
     report = traceanalyze.compare(PAIR / "gpu", PAIR / "npu")
     sides = report.comparison

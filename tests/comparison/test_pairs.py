@@ -94,6 +94,7 @@ def test_equal_neighbours_among_kernels_are_named_once():
     assert kernel_details([("a", 1500), ("b", 250), ("b", 750), ("a", 1)]) == (
         "a [1.500 µs]; b [1.000 µs, 2 times]; a [0.001 µs]"
     )
+    assert kernel_details([("a", 1500), ("b", 4500)], 3) == "a [0.500 µs]; b [1.500 µs]"
 
 
 @pytest.mark.parametrize(("more", "end"), [(0, "k19 [1.000 µs]"), (1, "; … 1 more"), (3, "; … 3 more")])

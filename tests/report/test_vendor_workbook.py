@@ -100,6 +100,17 @@ def test_totals_are_those_that_msprof_analyze_has_right(
         assert found[name] == pytest.approx(both, abs=0.0006), name
 
 
+def test_details_are_sums_over_the_steps_that_were_asked_for(tmp_path: Path) -> None:
+    steps = ("--base-step", "3,4", "--comparison-step", "3,4,5")
+    written = _written(tmp_path, PAIR / "gpu", PAIR / "npu", *steps)
+    sheet = pd.read_excel(written, sheet_name="ModuleCompareStatistic", header=2)
+    for side in ("", ".1"):
+        told = sheet[f"Kernel Details{side}"].dropna()
+        summed = told.str.findall(r"\[duration: ([\d.]+)\]").map(lambda times: sum(map(float, times)) / 1000)
+        assert len(told) > 10
+        assert summed.tolist() == pytest.approx(sheet[f"Device Self Time(ms){side}"][told.index].tolist(), abs=0.05)
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
 @pytest.mark.parametrize("form", ["text", "db"])
 def test_sums_of_sheets_are_those_of_msprof_analyze(form: str) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.comparison.calls import Calls, Stream, calls_of, common_tokens
-from traceanalyze.comparison.canonical_ops import Fused, Level, busy_calls, canonical_ops, opened
+from traceanalyze.comparison.canonical_ops import Fused, Level, busy_calls, canonical_ops, is_written, opened
 from traceanalyze.comparison.names import FUSED, canonical
 from traceanalyze.comparison.side import CompareOptions, vendor
 
@@ -183,20 +183,27 @@ def _written_out(sides: Sequence[Context], options: CompareOptions, known: Fused
         [text[left + 1 : right] for left, right in pairwise((-1, *positions.tolist(), len(text)))]
         for text, positions in zip(texts, matched, strict=True)
     ]
+    run = [{*text} for text in texts]
     pytorch = {letter[name] for name in every if name.startswith("aten::")}
-    found: dict[str, str] = {}
+    parts: dict[tuple[int, str], set[str]] = {}
     for at in (0, 1):
-        own, other = texts[at], texts[1 - at]
-        parts: dict[str, set[str]] = {}
-        for run, instead in zip(gaps[at], gaps[1 - at], strict=True):
-            for one in {*run} - {*other}:
-                part = instead[: len(instead) // len(run)]
-                parts.setdefault(one, set()).add(part if part * run.count(one) == instead else "")
-        for one, (part, *more) in parts.items():
-            another = {*own, *found} | (pytorch if one in pytorch else set())
-            if part and not more and part not in another and other.count(part) == own.count(one):
-                found[one] = part
-    return tuple((every[ord(one) - _FIRST], tuple(every[ord(each) - _FIRST] for each in found[one])) for one in found)
+        for own, instead in zip(gaps[at], gaps[1 - at], strict=True):
+            for one in {*own} - run[1 - at]:
+                part = instead[: len(instead) // len(own)]
+                parts.setdefault((at, one), set()).add(part if part * own.count(one) == instead else "")
+    found: dict[str, str] = {}
+    for (at, one), (part, *more) in sorted(parts.items(), key=lambda each: (-max(map(len, each[1])), each[0])):
+        another = {*run[at], *found} | (pytorch if one in pytorch else set())
+        if part and not more and part not in another and texts[1 - at].count(part) == texts[at].count(one):
+            found[one], texts[1 - at] = part, texts[1 - at].replace(part, " ")
+    named = [(every[ord(one) - _FIRST], tuple(every[ord(each) - _FIRST] for each in found[one])) for one in found]
+    return tuple(entry for name, part in named for entry in _entries(name, part))
+
+
+def _entries(name: str, part: tuple[str, ...]) -> Fused:
+    """What is to be looked for: both, under the name of the fused operator that is known to be written so."""
+    known = next((f"aten::{own}" for own, pattern in FUSED if is_written(part, pattern)), None)
+    return ((name, part),) if known is None else ((known, (name,)), (known, part))
 
 
 def _in_order(context: Context, options: CompareOptions, known: Fused) -> list[str]:

@@ -72,6 +72,12 @@ def _spelled(names: Sequence[str], pattern: str | tuple[str, ...]) -> tuple[list
     return letters, re.compile(spelled)
 
 
+def is_written(names: Sequence[str], pattern: str) -> bool:
+    """Whether the pattern of a fused operator is these canonical names one after another."""
+    letters, expression = _spelled(names, pattern)
+    return expression.fullmatch("".join(letters)) is not None
+
+
 def _text(letters: Sequence[str], ops: CanonicalOps, calls: NDArray[np.int64], taken: NDArray[np.int64]) -> str:
     """One letter a call; calls of the backward pass and of groups that were found before have none of the words."""
     table = np.array([*letters, _NOTHING])

@@ -409,7 +409,11 @@ def _advice(
         yield said(_SAY[cells["only"]])
     elif faster := _faster_type(before, after):
         yield said(_SAY[faster], base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
-    if api is not None and numbers[1] > max(numbers[0], 1):
+    if (
+        api is not None
+        and numbers[1] > max(numbers[0], 1)
+        and 2 * int(new.time[own[_by_others(new, own)]].sum()) > whole
+    ):
         yield said(_SAY["to_fused"], api=(Kind.NAME, api))
         left = 0
     changed = int(new.time[layout].sum())
@@ -423,6 +427,13 @@ def _advice(
         yield said(_SAY["to_fill"], blocks=(Kind.COUNT, round(blocks)), cores=(Kind.COUNT, cores))
     if left >= WORTH * whole:
         yield from _of_kernels(cells, round(left / per.candidate_steps) if len(other) else None)
+
+
+def _by_others(work: Work, own: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which kernels of a fused operator other operators launch: those that do its work, or those inside it."""
+    ops, launched = work.calls.ops, work.op[own]
+    found: NDArray[np.bool_] = work.calls.grouped[work.unit[own]] | (ops.own[launched] != ops.code[launched])
+    return found
 
 
 def _of_kernels(cells: dict[str, Any], left: int | None) -> Iterator[Message]:

@@ -17,9 +17,15 @@ _SAME = {
         "batch_norm_impl_index native_batch_norm native_batch_norm_legit cudnn_batch_norm miopen_batch_norm "
         "batch_norm_with_update"
     ),
-    "layer_norm": "native_layer_norm npu_layer_norm_eval",
+    "layer_norm": (
+        "native_layer_norm npu_layer_norm_eval FusedLayerNormFunction FusedLayerNormAffineFunction "
+        "FusedLayerNormAffineMixedDtypesFunction FastLayerNormFN"
+    ),
     "group_norm": "native_group_norm npu_group_norm_silu",
-    "rms_norm": "npu_rms_norm _fused_rms_norm",
+    "rms_norm": (
+        "npu_rms_norm _fused_rms_norm FusedRMSNormFunction FusedRMSNormAffineFunction "
+        "FusedRMSNormAffineMixedDtypesFunction LigerRMSNormFunction _C::rms_norm"
+    ),
     "scaled_dot_product_attention": (
         "scaled_dot_product_flash_attention scaled_dot_product_efficient_attention scaled_dot_product_cudnn_attention "
         "scaled_dot_product_fused_attention_overrideable scaled_dot_product_attention_math flash_attention_forward "
@@ -30,16 +36,19 @@ _SAME = {
         "flash_attn_3::fwd flash_attn_3::bwd flash_attn_3::flash_attn_forward flash_attn_3::flash_attn "
         "_vllm_fa2_C::varlen_fwd _vllm_fa2_C::fwd_kvcache _vllm_fa3_C::fwd xformers_flash::flash_fwd "
         "xformers_flash::flash aiter::mha_fwd aiter::mha xformers::efficient_attention_forward_cutlass "
-        "aiter::flash_attn_forward FlashAttnFunc FlashAttnVarlenFunc"
+        "aiter::flash_attn_forward FlashAttnFunc FlashAttnVarlenFunc FusedAttnFunc"
     ),
-    "swiglu": "npu_swiglu swi_glu",
+    "swiglu": "npu_swiglu swi_glu SwiGLUFunction BiasSwiGLUFunction LigerSiLUMulFunction _C::silu_and_mul",
     "silu": "npu_silu",
     "gelu": "npu_gelu npu_fast_gelu fast_gelu",
     "relu": "threshold_backward",
-    "rotary_mul": "npu_rotary_mul npu_apply_rotary_pos_emb rotary_position_embedding",
+    "rotary_mul": (
+        "npu_rotary_mul npu_apply_rotary_pos_emb rotary_position_embedding ApplyRotaryEmb FusedRoPEFunc "
+        "LigerRopeFunction _C::rotary_embedding"
+    ),
     "softmax": "softmax_data",
     "log_softmax": "log_softmax_data",
-    "scaled_masked_softmax": "npu_scaled_masked_softmax",
+    "scaled_masked_softmax": "npu_scaled_masked_softmax ScaledMaskedSoftmax",
     "nll_loss": "nll_loss_forward nll_loss_nd nll_loss2d_forward nll_loss2d",
     "dropout": "native_dropout npu_dropout npu_dropout_do_mask _fused_dropout",
     "max_pool2d": "max_pool2d_with_indices max_pool2d_with_mask",

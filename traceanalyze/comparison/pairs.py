@@ -112,17 +112,17 @@ NAMED = 20
 """Kernels, or allocations, named in one text."""
 
 
-def kernel_details(kernels: Sequence[tuple[str, int]]) -> str | None:
-    """Names and microseconds in their order, equal neighbours once; None without any."""
+def kernel_details(kernels: Sequence[tuple[str, int]], steps: int = 1) -> str | None:
+    """Names and microseconds a step in their order, equal neighbours once; None without any."""
     parts = []
     for name, run in groupby(kernels, key=itemgetter(0)):
         times = [ns for _, ns in run]
         more = f", {len(times)} times" if len(times) > 1 else ""
-        parts.append(f"{name} [{sum(times) / 1000:.3f} µs{more}]")
+        parts.append(f"{name} [{sum(times) / 1000 / steps:.3f} µs{more}]")
     return _listed(parts) if parts else None
 
 
-def _allocation_details(each: Sequence[tuple[int, int | None]]) -> str:
+def _allocation_details(each: Sequence[tuple[int, int | None]], _: int) -> str:
     """Sizes, and how long each lived, if that is known."""
     return _listed([f"{size} B" + (f", {ns / 1000:.3f} µs" if ns is not None else "") for size, ns in each])
 
@@ -251,7 +251,7 @@ def _cells(column: Column, key: str, sides: Sequence[Mapping[str, Any] | None], 
         ]
     values = [None if side is None else side[key] for side in sides]
     if key in _TEXTS:
-        return [None if value is None else _TEXTS[key](value) for value in values]
+        return [None if value is None else _TEXTS[key](value, steps) for value in values]
     if column.kind == Kind.NUMBER:
         return [value / steps if isinstance(value, int | float) else value for value in values]
     if steps == 1 or column.kind not in _SUMMED or column.scale != "time" or column.machine:
@@ -266,7 +266,7 @@ def _mean_ratio(pair: Pair) -> float | None:
 
 
 _SUMMED = frozenset({Kind.DURATION, Kind.BYTES})
-_TEXTS: dict[str, Callable[[Any], str | None]] = {"kernels": kernel_details, "details": _allocation_details}
+_TEXTS: dict[str, Callable[[Any, int], str | None]] = {"kernels": kernel_details, "details": _allocation_details}
 
 
 def _made_of(how: Callable[[PerStep, int, int], Value], key: str = "") -> Callable[[Section, Ranked, PerStep], Value]:

@@ -153,7 +153,7 @@ class _Sheet(NamedTuple):
         if column.par is None:
             value = cells[column.key]
             if column.alias in _DETAILS and isinstance(value, str):
-                return _details(value)
+                return _details(value, 1 if self.table.key in _SINGLE else self.steps[column.side])
             known = column.key in _NAMED and isinstance(value, str)
             return self.formatter.value(column.kind, value) if known else value
         what = column.key.partition("_")[0]
@@ -172,15 +172,15 @@ _MORE = regex(r"… \d+ more$")
 _ALLOCATION = regex(r"(?P<size>\d+) B(?:, (?P<time>[\d.]+) µs)?(?:; |$)")
 
 
-def _details(text: str) -> str:
+def _details(text: str, steps: int) -> str:
     """Kernels, or allocations, a line each, as scripts find their times (µs) and sizes (KB): `[duration: 1.5]`.
 
-    Of neighbours with one name each has their mean.
+    Of neighbours with one name each has their mean; times a step are summed over the steps.
     """
     lines = []
     for one in _KERNEL.finditer(text):
         times = int(one["times"] or 1)
-        lines += [f"{one['name']} [duration: {float(one['time']) / times:.10g}]"] * times
+        lines += [f"{one['name']} [duration: {float(one['time']) * steps / times:.10g}]"] * times
     for one in () if lines else _ALLOCATION.finditer(text):
         lived = f"[duration: {float(one['time']):.10g}], " if one["time"] else ""
         lines.append(f"{lived}[size: {int(one['size']) / _UNITS['(KB)']:.10g}]")
