@@ -60,6 +60,8 @@ def shorter(context: Context, event: Rows, share: float | NDArray[np.float64]) -
 
 def last_part(spans: Intervals, share: float | NDArray[np.float64]) -> Intervals:
     """So much of each stretch of a set, its end."""
+    if isinstance(share, float) and share >= 1.0:
+        return spans
     start = spans.end - np.round((spans.end - spans.start) * np.minimum(share, 1.0)).astype(np.int64)
     some = np.flatnonzero(spans.end > start)
     return Intervals(start, spans.end) if len(some) == len(start) else Intervals(start[some], spans.end[some])

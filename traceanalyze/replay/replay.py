@@ -176,7 +176,7 @@ def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
     """By how much sooner each device event is over; of one that began before the windows, at most what is inside."""
     shorter = np.zeros(len(known.start), np.int64)
     np.maximum.at(shorter, change.events, change.shorter)
-    before = np.flatnonzero(known.start < known.began)
+    before = slice(np.searchsorted(known.start, known.began))
     shorter[before] = np.clip(shorter[before], 0, np.maximum(known.end[before] - known.began, 0))
     return shorter
 

@@ -34,7 +34,7 @@ _NO_ROWS = np.zeros(0, np.int64)
 class Computing:
     """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
 
-    event: NDArray[np.int32]
+    event: NDArray[np.int64]
     """Position in `Context.device`."""
     row: Rows
     """Row in `Trace.events`."""
@@ -68,7 +68,7 @@ def computing(facts: Facts) -> Computing:
     context = facts.context
     device, work = context.device, context.once(device_work)
     chosen = np.flatnonzero((facts.headline(DeviceClass.COMPUTE) & facts.inside(device.start))[work.event])
-    event = work.event[chosen]
+    event = work.event[chosen].astype(np.int64)
     start, end, op = device.start[event], device.end[event], dispatched(facts, context.event_op[event])
     op_row, name = context.op_nest.rows(op), device.name[event]
     return Computing(
