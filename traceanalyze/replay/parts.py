@@ -54,7 +54,11 @@ def named(context: Context, fits: Callable[[str], object]) -> NDArray[np.int64]:
 
 def shorter(context: Context, event: Rows, share: float | NDArray[np.float64]) -> Change:
     """Device events (positions in `Context.device`) that take so much less of their time."""
-    time = (context.device.end - context.device.start)[event]
+    return less(event, (context.device.end - context.device.start)[event], share)
+
+
+def less(event: Rows, time: NDArray[np.int64], share: float | NDArray[np.float64]) -> Change:
+    """The same where their times are known."""
     return Change(events=event, shorter=np.round(time * share).astype(np.int64))
 
 

@@ -259,7 +259,8 @@ def _pin(known: Program, pinned: Intervals, removed: Intervals, row: int, earlie
 def _from(removed: Intervals, began: int) -> Intervals:
     """What of a set lies after an instant."""
     first = int(np.searchsorted(removed.end, began, "right"))
-    return Intervals(np.maximum(removed.start[first:], began), removed.end[first:])
+    start, end = removed.start[first:], removed.end[first:]
+    return Intervals(np.maximum(start, began), end) if len(start) and start[0] < began else Intervals(start, end)
 
 
 def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:
