@@ -104,7 +104,7 @@ def group(*keys: NDArray[Any]) -> Groups:
         span *= width
     of, count = _positions(of)
     first = np.full(count, len(of), np.int64)
-    first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
+    np.minimum.at(first, of, np.arange(len(of)))
     return Groups(of, first)
 
 

@@ -193,7 +193,7 @@ def chunks(size: int) -> Iterator[slice]:
 
 def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     """Whether each instant lies inside the set."""
-    if len(a.start) == 0:
+    if len(a.start) == 0 or len(t) == 0:
         return np.zeros(len(t), np.bool_)
     if _MANY * len(a.start) < len(t) and (t[1:] >= t[:-1]).all():
         # Of a few members and many instants in order only the edges of the members are searched for.

@@ -68,7 +68,7 @@ class Events:
         if column.value.dtype != np.int32:
             return column.take(rows, missing).astype(np.int64, copy=False)
         codes = column.take(rows, -1).astype(np.int64)
-        return np.where(codes < 0, missing, codes)
+        return codes if missing == -1 else np.where(codes < 0, missing, codes)
 
 
 @by_identity

@@ -99,10 +99,10 @@ def followers(context: Context) -> Follows:
 
 def _first_events(context: Context) -> NDArray[np.int64]:
     """First device event of each runtime call, -1 for none."""
-    first = np.full(len(context.calls), -1, np.int64)
-    linked = np.flatnonzero((context.link >= 0) & (context.launch_start <= context.device.start))[::-1]
-    # Of several values for one place the last stays.
-    first[context.link[linked]] = linked
+    first = np.full(len(context.calls), len(context.device))
+    linked = np.flatnonzero((context.link >= 0) & (context.launch_start <= context.device.start))
+    np.minimum.at(first, context.link[linked], linked)
+    first[first == len(context.device)] = -1
     return first
 
 

@@ -21,7 +21,7 @@ from traceanalyze.model.columns import Rows, distinct, occurs, short, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.replay.device import DeviceOrder, device_order, followers
+from traceanalyze.replay.device import Launches, device_order, followers
 from traceanalyze.replay.host import (
     OF_GRAPHS,
     READY_NS,
@@ -131,9 +131,10 @@ def graph(context: Context) -> Graph:
     np.maximum(earliest[first:], began, out=earliest[first:])
 
     chains, launches, follows, length = threads.chains, order.launches, order.follows, device.end - device.start
+    begun = taken(points.began, launches.call)
     source = (
         chains.source,
-        points.began[launches.call],
+        begun,
         count + follows.source,
         count + waits.event,
         count + quiet.event,
@@ -159,7 +160,7 @@ def graph(context: Context) -> Graph:
     del source, target, weight, length
     on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
 
-    host = _host_time(points, threads, order, on_host, by_launch)
+    host = _host_time(points, threads, launches, begun, on_host, by_launch)
     return Graph(
         time=recorded,
         earliest=earliest,
@@ -210,10 +211,11 @@ def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
     return rank
 
 
-def _host_time(points: Moments, threads: Lines, order: DeviceOrder, on_host: Rows, by_launch: Rows) -> HostTime:
-    """The host's part of the edges between its points and of those from launches to their events."""
-    chains, launches = threads.chains, order.launches
-    began = points.began[launches.call]
+def _host_time(
+    points: Moments, threads: Lines, launches: Launches, began: Rows, on_host: Rows, by_launch: Rows
+) -> HostTime:
+    """The host's part of the edges between its points and of those from launches, that began there, to their events."""
+    chains = threads.chains
     long = np.flatnonzero(launches.lag > launches.least)
     return HostTime(
         short(np.concatenate((on_host, by_launch[long]))),
@@ -328,8 +330,9 @@ def _owned(context: Context) -> Owned:
     else:
         owner = owners(context.markers, context.device, *context.ownership)
     event = np.argsort(owner, kind="stable")
-    event = event[owner[event] >= 0]
     window = owner[event]
+    owned = slice(np.searchsorted(window, 0), None)
+    event, window = event[owned], window[owned]
     first = np.flatnonzero(np.append(True, window[1:] != window[:-1])[: len(window)])
     return Owned(window[first], first, event)
 

@@ -198,8 +198,9 @@ def reading(context: Context, waits: Waits) -> tuple[Intervals, NDArray[np.bool_
     start, end = np.zeros((2, len(waits.call)), np.int64)
     copy = np.flatnonzero(device.kind[waits.event] == EventKind.MEMCPY)
     copy = copy[directions(context, waits.event[copy]) == DIRECTIONS.index("d2h")]
-    queue = context.once(_enqueues)
-    launches = np.concatenate((context.link[context.link >= 0], queue[queue >= 0]))
+    queue, launches = context.once(_enqueues), np.zeros(len(calls), np.bool_)
+    launches[context.link[context.link >= 0]] = True
+    launches[queue[queue >= 0]] = True
     launching = np.sort(calls.start[launches], kind="stable")
     launching = np.append(launching, max(int(context.all_steps.host_end[-1]), int(calls.end.max(initial=0))))
     for track in distinct(calls.track[waits.call[copy]]).tolist():

@@ -54,12 +54,18 @@ def named(context: Context, fits: Callable[[str], object]) -> NDArray[np.int64]:
 
 def shorter(context: Context, event: Rows, share: float | NDArray[np.float64]) -> Change:
     """Device events (positions in `Context.device`) that take so much less of their time."""
-    time = (context.device.end - context.device.start)[event]
+    return less(event, (context.device.end - context.device.start)[event], share)
+
+
+def less(event: Rows, time: NDArray[np.int64], share: float | NDArray[np.float64]) -> Change:
+    """The same where their times are known."""
     return Change(events=event, shorter=np.round(time * share).astype(np.int64))
 
 
 def last_part(spans: Intervals, share: float | NDArray[np.float64]) -> Intervals:
     """So much of each stretch of a set, its end."""
+    if isinstance(share, float) and share >= 1.0:
+        return spans
     start = spans.end - np.round((spans.end - spans.start) * np.minimum(share, 1.0)).astype(np.int64)
     some = np.flatnonzero(spans.end > start)
     return Intervals(start, spans.end) if len(some) == len(start) else Intervals(start[some], spans.end[some])

@@ -176,7 +176,7 @@ def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
     """By how much sooner each device event is over; of one that began before the windows, at most what is inside."""
     shorter = np.zeros(len(known.start), np.int64)
     np.maximum.at(shorter, change.events, change.shorter)
-    before = np.flatnonzero(known.start < known.began)
+    before = slice(np.searchsorted(known.start, known.began))
     shorter[before] = np.clip(shorter[before], 0, np.maximum(known.end[before] - known.began, 0))
     return shorter
 
@@ -259,7 +259,8 @@ def _pin(known: Program, pinned: Intervals, removed: Intervals, row: int, earlie
 def _from(removed: Intervals, began: int) -> Intervals:
     """What of a set lies after an instant."""
     first = int(np.searchsorted(removed.end, began, "right"))
-    return Intervals(np.maximum(removed.start[first:], began), removed.end[first:])
+    start, end = removed.start[first:], removed.end[first:]
+    return Intervals(np.maximum(start, began), end) if len(start) and start[0] < began else Intervals(start, end)
 
 
 def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:

@@ -60,10 +60,11 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     context = facts.context
     if facts.host_computes:
         return locate(context, context.step_track, start)[2]
-    own = np.flatnonzero(context.device.device == context.devices[0]) if context.devices else np.zeros(0, np.int64)
+    own = np.flatnonzero(facts.own_device)
     if not len(own) or not len(context.calls):
         return [None] * len(start)
-    event = own[np.minimum(np.searchsorted(context.device.start[own], start, "left"), len(own) - 1)]
+    at = np.searchsorted(own, np.searchsorted(context.device.start, start))
+    event = own[np.minimum(at, len(own) - 1)]
     call = context.link[event]
     return locate(context, np.where(call >= 0, context.calls.track[call], -1), context.calls.start[call])[2]
 

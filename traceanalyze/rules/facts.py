@@ -167,6 +167,8 @@ class Facts:
     def pieces(self) -> Pieces:
         """Idle time of the headline device in the windows, cut by cause."""
         cut, step = self.context.once(step_pieces)
+        # A dozen rules look up the gaps of all pieces.
+        cut = cut._replace(gap=cut.gap.astype(np.intp))
         if self.window.count == len(self.analysis.steps):
             return cut
         inside = np.flatnonzero(occurs(step, self.window.rows))
@@ -287,7 +289,7 @@ class Facts:
         """
         trace = self.context.trace
         rows = self.named((kinds,) if isinstance(kinds, int) else tuple(kinds), test)
-        if not anywhere:
+        if not anywhere and len(rows):
             rows = rows[self.inside(trace.events.ts[rows])]
         return rows[np.argsort(trace.events.ts[rows], kind="stable")]
 

@@ -382,6 +382,8 @@ def sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64
 
 def shown_sizes(context: Context, event: Rows, kind: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same by the shapes of the `nccl:` range around the launch, as PyTorch before 2.1 has them alone."""
+    if not len(event):
+        return np.zeros(0, np.int64)
     row = _innermost(context, event, context.once(named_ranges))
     shapes, dtypes = (context.trace.events.numbers(field, row, -1) for field in ("shapes", "dtypes"))
     rows, text = group(kind, shapes, dtypes), context.trace.strings.text

@@ -18,7 +18,7 @@ from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass
-from traceanalyze.replay.parts import shorter
+from traceanalyze.replay.parts import less
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, measured, picked
@@ -34,7 +34,7 @@ _NO_ROWS = np.zeros(0, np.int64)
 class Computing:
     """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
 
-    event: NDArray[np.int32]
+    event: NDArray[np.int64]
     """Position in `Context.device`."""
     row: Rows
     """Row in `Trace.events`."""
@@ -68,7 +68,7 @@ def computing(facts: Facts) -> Computing:
     context = facts.context
     device, work = context.device, context.once(device_work)
     chosen = np.flatnonzero((facts.headline(DeviceClass.COMPUTE) & facts.inside(device.start))[work.event])
-    event = work.event[chosen]
+    event = work.event[chosen].astype(np.int64)
     start, end, op = device.start[event], device.end[event], dispatched(facts, context.event_op[event])
     op_row, name = context.op_nest.rows(op), device.name[event]
     return Computing(
@@ -216,14 +216,14 @@ def compute_finding(
     default those of the operators) takes most time, and all of the kernels are shorter in proportion.
     """
     work = facts.once(computing)
-    time = work.time[chosen]
+    time, event = work.time[chosen], work.event[chosen]
     whole = facts.per_step(time)
     bound = whole if bound is None else bound
     if saving is None:
         saving = bound // 2
-        more.setdefault("between", (shorter(facts.context, work.event[chosen], bound / max(whole, 1)),))
+        more.setdefault("between", (less(event, time, bound / max(whole, 1)),))
     if "change" not in more:
-        more["change"] = shorter(facts.context, work.event[chosen], saving / max(whole, 1))
+        more["change"] = less(event, time, saving / max(whole, 1))
     return Finding(
         saving=saving,
         bound=bound,

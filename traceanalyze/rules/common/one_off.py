@@ -132,11 +132,13 @@ def _loading(facts: Facts) -> Intervals:
     calls, rows = context.calls, np.flatnonzero((device.kind == EventKind.KERNEL) & (context.link >= 0))
     if not len(rows):
         return intervals.EMPTY
-    call = context.link[rows]
+    call = context.link[rows].astype(np.intp)
     length = calls.end - calls.start
     slow = length >= max(CALL_NS, CALL_TIMES * median(length[call]))
     if not slow.any():
         return intervals.EMPTY
+    # Only kernels of slow launches can have a slow first one.
+    rows, call = (each[occurs(device.name[rows], distinct(device.name[rows[slow[call]]]))] for each in (rows, call))
     latest = np.argsort(calls.start[call], kind="stable")[::-1]
     first = np.full(len(context.trace.strings), -1)
     # Of several values for one place the last stays.

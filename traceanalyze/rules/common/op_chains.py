@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.model.columns import Rows, distinct, narrow, occurs, short
+from traceanalyze.model.columns import Rows, distinct, narrow, occurs, short, taken
 from traceanalyze.model.intervals import contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -72,7 +72,7 @@ def chains(facts: Facts) -> Chains:
     linked = call >= 0
     asked = context.issued_by[work.event[linked]]
     track, launched = np.full(len(work), np.iinfo(np.int32).max, np.int32), work.start.copy()
-    track[linked], launched[linked] = context.calls.track[asked], context.calls.start[asked]
+    track[linked], launched[linked] = taken(context.calls.track, asked), taken(context.calls.start, asked)
     order = np.lexsort((work.start, launched, track))
     letter = context.trace.strings.lookup(_label(facts), letter_of).astype(np.uint8)[order]
     op, track = work.op[order], track[order]
@@ -119,8 +119,9 @@ def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     operator comes again, a new row begins, as of a loop over tensors. Use with `Facts.once`.
     """
     work = facts.once(computing)
-    order = np.argsort(facts.context.device.stream[work.event], kind="stable")
-    stream, own = facts.context.device.stream[work.event][order], occurs(work.group, FUSIBLE)[order]
+    stream = facts.context.device.stream[work.event]
+    order = np.argsort(stream, kind="stable")
+    stream, own = stream[order], occurs(work.group, FUSIBLE)[order]
     op, name = work.op[order], work.op_name[order]
     apart = (stream[1:] != stream[:-1]) | (own[1:] != own[:-1])
     opens = np.ones(len(order), np.bool_)
@@ -182,8 +183,8 @@ def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], 
     events = context.trace.events
     rows = facts.named((EventKind.ANNOTATION, EventKind.PYTHON), fits)
     found = np.zeros(len(t), np.bool_)
-    for thread in distinct(track).tolist():
-        own = track == thread
+    for thread in distinct(track).tolist() if len(rows) else ():
+        own = np.flatnonzero(track == thread)
         lane = context.once(user_frames).track(thread)
         here = rows[
             (events.track[rows] == thread) | ((events.track[rows] == lane) & (context.kind[rows] == EventKind.PYTHON))

@@ -125,11 +125,11 @@ def _called(context: Context) -> NDArray[np.int32]:
     """
     nest, calls = context.op_nest, context.calls
     # What follows all that is inside an operator is the next one of the same function, if it has the same parent.
-    parent = np.append(nest.parent, nest.parent[:1])
+    parent, stop = np.append(nest.parent, nest.parent[:1]), nest.stop.astype(np.intp)
     parent[nest.bounds] = -2  # The first one of a thread follows none.
-    first = np.flatnonzero(parent[nest.stop] == nest.parent)
+    first = np.flatnonzero(parent[stop] == nest.parent)
     before = nest.start.copy()
-    before[nest.stop[first]] = nest.end[first]
+    before[stop[first]] = nest.end[first]
     for track in distinct(calls.track).tolist():
         low, high = np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)).tolist()
         own, done = nest.of(track), np.maximum.accumulate(np.append(NEVER, calls.end[low:high]))

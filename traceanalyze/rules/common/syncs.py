@@ -66,10 +66,10 @@ def sync_calls(facts: Facts) -> SyncCalls:
     chosen = every[inside & (calls.start[every] > first) & (calls.start[every] < last)]
     row[chosen] = np.arange(len(chosen))
     by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
-    of = np.where(by >= 0, row[by], -1)
-    caused = of >= 0
+    caused = np.flatnonzero(by >= 0)
+    caused = caused[row[by[caused]] >= 0]
     names = tuple(context.trace.strings.each(calls.name[chosen]))
-    pieces = facts.pieces.start[caused], facts.pieces.end[caused], of[caused]
+    pieces = facts.pieces.start[caused], facts.pieces.end[caused], row[by[caused]]
     return SyncCalls(chosen, context.call_op[chosen], _direction(facts, chosen), names, *pieces)
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import median
+from traceanalyze.model.columns import median, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -116,8 +116,8 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     if not len(inside.start):
         return None
     asked = np.flatnonzero((context.issued_by >= 0) & facts.inside(device.start))
-    asked = asked[device.device[asked] == context.devices[0]]
-    rows = asked[intervals.contains(inside, calls.start[context.issued_by[asked]])]
+    asked = asked[facts.own_device[asked]]
+    rows = asked[intervals.contains(inside, taken(calls.start, context.issued_by[asked]))]
     rows = rows[device.kind[rows] == EventKind.KERNEL]
     if not len(rows):
         return None

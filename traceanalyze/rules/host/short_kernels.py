@@ -47,9 +47,10 @@ def find(facts: Facts, options: Options) -> Findings:
     context = facts.context
     device, calls = context.device, context.calls
     kernel = (device.kind == EventKind.KERNEL) & (context.link >= 0) & facts.inside(device.start)
-    launch = (np.bincount(context.link[kernel], minlength=len(calls)) == 1) & (calls.klass == ApiClass.LAUNCH)
-    linked = kernel & launch[context.link]
-    short = linked & (device.end - device.start < (calls.end - calls.start)[context.link])
+    link = context.link.astype(np.intp)
+    launch = (np.bincount(link[kernel], minlength=len(calls)) == 1) & (calls.klass == ApiClass.LAUNCH)
+    linked = kernel & launch[link]
+    short = linked & (device.end - device.start < (calls.end - calls.start)[link])
     share = int(short.sum()) / max(int(linked.sum()), 1)
     gaps = context.once(idle_gaps)
     late = context.once(ended_late)

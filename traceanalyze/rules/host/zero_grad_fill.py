@@ -60,7 +60,7 @@ def find(facts: Facts, options: Options) -> Findings:
     context = facts.context
     device, calls = context.device, context.calls
     rows = np.flatnonzero((context.link >= 0) & facts.inside(device.start))
-    call = context.issued_by[rows]
+    call = context.issued_by[rows].astype(np.intp)
     rows = rows[inside_ranges(facts, calls.track[call], calls.start[call], _ZERO_GRAD)]
     fills = rows[device.kind[rows] != EventKind.MEMCPY]
     if len(fills) < facts.window.count:

@@ -65,8 +65,9 @@ def find(facts: Facts, options: Options) -> Findings:
     stream = facts.context.device.stream[work.event]
     order = np.argsort(stream, kind="stable")
     size = op_text(facts, "shapes", work.op_row, largest, 0)
-    fit = (occurs(work.group, _POINTWISE) & (size > 1))[order]
-    same = (stream[order][1:] == stream[order][:-1]) & (size[order][1:] == size[order][:-1])
+    stream, size = stream[order], size[order]
+    fit = occurs(work.group, _POINTWISE)[order] & (size > 1)
+    same = (stream[1:] == stream[:-1]) & (size[1:] == size[:-1])
     opens = np.concatenate(([True], ~(same & fit[1:] & fit[:-1])))
     # Kernels of one operator each take a part of its tensors: together they read and write once.
     op = work.op[order]

@@ -139,10 +139,11 @@ def _twins(facts: Facts, options: Options) -> Iterator[Finding]:
     Only operators of one kernel are compared; that one kernel is another than that of the others.
     """
     work, events = facts.once(computing), facts.context.trace.events
-    shape, dtype = (events.numbers(field, work.op_row, -1) for field in ("shapes", "dtypes"))
-    rows = np.flatnonzero((work.group == KernelGroup.ELEMENTWISE) & (work.op >= 0) & (shape >= 0))
+    rows = np.flatnonzero((work.group == KernelGroup.ELEMENTWISE) & (work.op >= 0))
     rows = rows[np.bincount(work.op + 1)[work.op[rows] + 1] == 1]
-    calls = group(work.op_name[rows], shape[rows], dtype[rows])
+    shape = events.numbers("shapes", work.op_row[rows], -1)
+    rows, shape = rows[shape >= 0], shape[shape >= 0]
+    calls = group(work.op_name[rows], shape, events.numbers("dtypes", work.op_row[rows], -1))
     kernels = group(calls.of, work.name[rows])
     usual = kernels.sum(work.time[rows]) / kernels.count()
     best = np.full(len(calls), np.inf)
@@ -151,7 +152,9 @@ def _twins(facts: Facts, options: Options) -> Iterator[Finding]:
     excess = np.maximum(0, work.time[rows] - best[calls.of])[slow].astype(np.int64)
     if not slow.any() or excess.sum() < options.number("share") * work.time.sum():
         return
-    most = int(rows[slow][group(calls.of[slow]).sum(excess)[group(calls.of[slow]).of].argmax()])
+    each = group(calls.of[slow])
+    longest = int(each.sum(excess)[each.of].argmax())
+    most = int(rows[slow][longest])
     text = facts.context.trace.strings.text
     one = compute_finding(
         facts,
@@ -164,7 +167,7 @@ def _twins(facts: Facts, options: Options) -> Iterator[Finding]:
         advice=("one_layout",),
     )
     time, part, count = one.evidence
-    shapes = ", ".join("×".join(map(str, each)) for each in shapes_of(text(int(shape[most]))))
+    shapes = ", ".join("×".join(map(str, each)) for each in shapes_of(text(int(shape[slow][longest]))))
     named = Evidence("op", text(int(work.op_name[most])), "NAME"), *measured(shape=shapes)
     lost = Evidence("beyond", facts.per_step(excess), "DURATION")
     yield replace(one, evidence=(time, part, lost, *named, count))
