@@ -139,6 +139,27 @@ def test_numbers_are_as_narrow_as_they_or_their_differences_need(values, width):
         assert f"<i{width}.npy".replace("<i1", "|i1") in file.namelist()
 
 
+def test_sections_share_what_they_have_in_common():
+    kinds, times, names = np.arange(9) % 2, np.arange(9) * 10**6, tuple(f"step {at}" for at in range(9))
+    value = kinds, times, names, tuple(range(9)), {"on": True}, np.array([0, 1, 0], np.bool_), (1, 0, 1), {"on": 1}
+    known = {}
+    first, second = (parts.loads(parts.dumps(value), known) for _ in range(2))
+    assert same(first, value)
+    assert same(second, value)
+    assert [a is b for a, b in zip(first, second, strict=True)] == [True, False, True, True, True, True, False, True]
+    assert type(second[-1]["on"]) is int
+    other = parts.loads(parts.dumps((kinds.astype(np.int32), names[:8], {"on": False}, kinds.reshape(3, 3))), known)
+    assert same(other, (kinds.astype(np.int32), names[:8], {"on": False}, kinds.reshape(3, 3)))
+
+
+def test_equal_arrays_are_stored_once():
+    zeros, others = np.zeros(1000, np.int64), np.zeros(1000, np.float64)
+    assert len(parts.dumps((zeros, zeros.copy()))) == pytest.approx(len(parts.dumps((zeros, zeros))), abs=8)
+    found = parts.loads(parts.dumps((zeros, zeros.copy(), others)))
+    assert found[0] is found[1]
+    assert found[2].dtype == np.float64
+
+
 def test_what_is_alike_is_stored_together():
     name = "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal>(Params)"
     rows = [(name, at, 10**9 + at, at / 3) for at in range(1000)]

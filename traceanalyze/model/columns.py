@@ -116,6 +116,11 @@ def width(values: NDArray[np.signedinteger[Any]]) -> np.dtype[Any]:
     return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
 
 
+def narrowed(values: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
+    """The same numbers in as few bytes as they need."""
+    return values.astype(width(values))
+
+
 def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
     present = np.zeros(size, np.bool_)
     for part in chunks(len(codes)):

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -172,6 +172,8 @@ class Spool:
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when none of it can be asked for
+        self.shared: dict[Any, Any] = {}
+        """What the summaries have in common (`parts.loads`)."""
 
     def __del__(self) -> None:
         """Without a word: nobody else knows of the file."""

@@ -96,8 +96,10 @@ def _add(file: zipfile.ZipFile, name: str, content: bytes) -> None:
     file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, _LEVEL)
 
 
-def loads(section: bytes) -> Any:
+def loads(section: bytes, known: dict[Any, Any] | None = None) -> Any:
     """What a section holds.
+
+    Sections with the same `known` share what they have in common, such as the names of steps and kernels of ranks.
 
     Raises:
         DamagedError: It cannot be read.
@@ -110,7 +112,7 @@ def loads(section: bytes) -> Any:
                 for name in file.namelist()
                 if name != _NAMES
             }
-        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document["texts"])])
+        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document["texts"])], known)
         return reader.made(document["value"])
     # What is wrong with it may show anywhere, and does not matter.
     except (Exception, RecursionError) as error:
@@ -136,8 +138,8 @@ class _Writer:
         self.classes: dict[str, int] = {}
         self.texts: dict[str, int] = {}
         self._length: dict[str, int] = {}
-        self._known: dict[int, tuple[NDArray[Any], Json]] = {}
-        """Arrays by their identity; they are held, so that none takes the place of another."""
+        self._known: dict[tuple[str, tuple[int, ...], bytes], Json] = {}
+        """Arrays by what they are: many parts of many steps are none."""
 
     def plain(self, value: Any) -> Json:
         kind: Any = type(value)
@@ -187,14 +189,15 @@ class _Writer:
         return self.texts.setdefault(text, len(self.texts))
 
     def _array(self, value: NDArray[Any]) -> Json:
-        if id(value) not in self._known:
+        key = value.dtype.str, value.shape, value.tobytes()
+        if key not in self._known:
             stored, first = _narrow(value.ravel())
-            name, own = stored.dtype.str, value.dtype.str
+            name = stored.dtype.str
             start = self._length.get(name, 0)
             self._length[name] = start + len(stored)
             self.arrays.setdefault(name, []).append(stored)
-            self._known[id(value)] = value, [name, start, list(value.shape), own, *first]
-        return self._known[id(value)][1]
+            self._known[key] = [name, start, list(value.shape), value.dtype.str, *first]
+        return self._known[key]
 
 
 def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
@@ -295,8 +298,14 @@ def _maker(name: str) -> Callable[..., Any]:
 class _Reader:
     """Values from JSON and arrays."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], makers: list[Callable[..., Any]], texts: list[str]) -> None:
-        self._arrays, self._makers, self._texts = arrays, makers, texts
+    def __init__(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        makers: list[Callable[..., Any]],
+        texts: list[str],
+        known: dict[Any, Any] | None,
+    ) -> None:
+        self._arrays, self._makers, self._texts, self._shared = arrays, makers, texts, known
         self._known: dict[tuple[str, int, tuple[int, ...], str], NDArray[Any]] = {}
 
     def made(self, value: Json) -> Any:
@@ -313,8 +322,10 @@ class _Reader:
             found = self._texts[value["s"]]
         elif kind is dict and "w" in value:
             found = tuple(self._texts[place] for place in self._array(*value["w"]).tolist())
+            found = self._once(found, found)
         elif kind is dict and "t" in value:
-            found = tuple(self._array(*value["t"]).tolist())
+            array = self._array(*value["t"])
+            found = self._once(("t", array.dtype.kind, array.tobytes()), tuple(array.tolist()))
         elif kind is dict and "n" in value:
             columns = {name: self.made(each) for name, each in value["n"].items()}
             found = tuple(
@@ -322,20 +333,33 @@ class _Reader:
                 for each in zip(*columns.values(), strict=True)
             )
         elif kind is dict and "m" in value:
-            found = {intern(key): self.made(each) for key, each in value["m"].items()}
+            found = self._named(value["m"])
         elif kind is dict:
             named = {key: self.made(each) for key, each in value.get("k", {}).items()}
             found = self._makers[value["c"]](*self.made(value.get("v", [])), **named)
         return found
 
+    def _named(self, values: Mapping[str, Json]) -> Any:
+        found = {intern(key): self.made(each) for key, each in values.items()}
+        if all(type(each) in _PLAIN for each in found.values()):
+            return self._once(("m", *((key, type(each), each) for key, each in found.items())), found)
+        return found
+
     def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         key = name, start, tuple(shape), own
         if key not in self._known:
-            found = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
-            found = (first[0] + np.cumsum(found, dtype=np.int64) if first else found).astype(own, copy=not first)
+            stored = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
+            found = (first[0] + np.cumsum(stored, dtype=np.int64) if first else stored).astype(own, copy=not first)
             # Of thousands of ranks views take as much as what they are of.
-            self._known[key] = found if len(shape) == 1 else found.reshape(shape)
+            found = found if len(shape) == 1 else found.reshape(shape)
+            # All ranks have the same few kinds of collectives, in the same steps; no two have the same times.
+            few = self._shared is not None and stored.itemsize == 1
+            self._known[key] = self._once((own, *shape, *first, stored.tobytes()), found) if few else found
         return self._known[key]
+
+    def _once(self, key: Any, found: Any) -> Any:
+        """What was made of the same before, where that is shared."""
+        return found if self._shared is None else self._shared.setdefault(key, found)
 
 
 class Late(Mapping[Any, Any]):

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import StepKey
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import narrowed
 from traceanalyze.model.native import give_back
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
@@ -246,7 +249,12 @@ def rank_summary(trace: Trace, options: Options) -> AnalysedRank:
     analysis, split = analyze_context(context, Detail.QUIET, summary=True), split_table(context)
     # What many ranks run name by name is too much to keep of each.
     compared = summarize(context, analysis, spread=False)
-    return AnalysedRank(analysis._replace(tables={split.key: split}), compared=compared, why=None)
+    partitions = tuple(Partition(one.device, *map(narrowed, one[1:])) for one in analysis.partitions)
+    idle = analysis.idle
+    if isinstance(idle, IdleCauses):
+        idle = idle._replace(by_step=narrowed(idle.by_step))
+    analysis = analysis._replace(partitions=partitions, idle=idle, tables={split.key: split})
+    return AnalysedRank(analysis, compared=compared, why=None)
 
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:

@@ -364,7 +364,7 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
 
     try:
         sections = parts.sections(part)
-        found: Any = parts.loads(sections["summary"])
+        found: Any = parts.loads(sections["summary"], spool.shared)
         if isinstance(found, InputError):
             return found
         one, keys = found

@@ -14,7 +14,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import distinct, occurs, width
+from traceanalyze.model.columns import distinct, narrowed, occurs
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import Cluster, ExposedWaits, Group, LinkTraffic, Partners, RankCollectives, RankSummary
@@ -148,7 +148,7 @@ def partners(context: Context, own: RankCollectives) -> Partners:
     untold = Partners(rest, np.full(len(rest), -1), own.kind[rest], own.bytes[rest])
     columns = [np.concatenate(each) for each in zip(ends, untold, strict=True)]
     order = np.argsort(columns[0], kind="stable")
-    return Partners(*(column[order].astype(width(column)) for column in columns))
+    return Partners(*(narrowed(column[order]) for column in columns))
 
 
 def _by_tasks(context: Context, place: NDArray[np.int64], own: RankCollectives) -> Partners:

@@ -219,8 +219,9 @@ class RankSummary:
     counted: NDArray[np.bool_]
     """Steps that are in sums and means."""
     step_time: NDArray[np.int64]
-    parts: Mapping[str, NDArray[np.int64]]
-    """By step: `communication`, `peer_wait` and `PHASES`, but those that the recording cannot tell."""
+    parts: Mapping[str, NDArray[Any]]
+    """By step: `communication`, `peer_wait` and `PHASES`, but those that the recording cannot tell; in as few bytes as
+    they need, see `part`."""
     groups: tuple[Group, ...]
     collectives: RankCollectives
     links: tuple[LinkTraffic, ...]
@@ -247,6 +248,10 @@ class RankSummary:
     """Whether its host alone computed: no device is missing in the recording."""
     started: int = 0
     """Complete steps of the start of the run, which do not count."""
+
+    def part(self, key: str) -> NDArray[np.int64]:
+        """One of the parts, in numbers that leave room for what is computed of them."""
+        return self.parts[key].astype(np.int64)
 
     def of_rank(self, rank: int | None) -> RankSummary:
         """The same as the rank that the run made of it."""
@@ -441,7 +446,7 @@ class Cluster(NamedTuple):
         """(ranks, steps) ns of one part; None where some rank cannot tell it."""
         if any(key not in rank.parts for rank in self.ranks):
             return None
-        return np.stack([rank.parts[key][rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
+        return np.stack([rank.part(key)[rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
 
     @property
     def step_time(self) -> NDArray[np.int64]:

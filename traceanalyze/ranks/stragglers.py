@@ -227,7 +227,7 @@ def _on_host(ranks: Sequence[RankSummary], rows: NDArray[np.int64]) -> tuple[Str
     steps = rows.shape[1]
     if steps < LEAST_STEPS:
         return NotMeasured("few_steps_for_stragglers")
-    wait = np.stack([one.parts["peer_wait"][own] for one, own in zip(ranks, rows, strict=True)])
+    wait = np.stack([one.part("peer_wait")[own] for one, own in zip(ranks, rows, strict=True)])
     wait -= wait.min(axis=0)
     late = int(wait.sum(axis=1).argmin())
     whole, comes_last = int(wait.sum()), wait[late] == 0
@@ -359,7 +359,7 @@ def late_because(
     excess = {}
     for phase in PHASES:
         if all(phase in ranks[rank].parts for rank in (late, *others)):
-            own, *theirs = (int(ranks[rank].parts[phase][rows[rank]].sum()) for rank in (late, *others))
+            own, *theirs = (int(ranks[rank].part(phase)[rows[rank]].sum()) for rank in (late, *others))
             excess[phase] = (own - sum(theirs) // len(theirs)) // count
     pauses, still = excess.pop("gc", 0), excess.pop("pause", 0)
     most = max(excess, key=lambda phase: excess[phase], default=None)

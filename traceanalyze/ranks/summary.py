@@ -18,7 +18,7 @@ from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import narrow, width
+from traceanalyze.model.columns import narrow, narrowed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
@@ -110,7 +110,7 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
         counted=steps.counted,
         started=0 if steps.starting is None else int((steps.starting & steps.complete).sum()),
         step_time=steps.time,
-        parts=_parts(context, analysis),
+        parts={key: narrowed(time) for key, time in _parts(context, analysis).items()},
         groups=groups,
         collectives=collectives,
         partners=partners(context, collectives),
@@ -190,7 +190,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     step = context.once(requesting_step)[events] if len(events) else events
     start, end = base + device.start[events], base + device.end[events]
     numbers = of, kind, size, step, exposed[events], moved, waited_for, events
-    of, kind, size, step, *rest = (each.astype(width(each)) for each in numbers)
+    of, kind, size, step, *rest = map(narrowed, numbers)
     return RankCollectives(of, kind, size, step, start, end, *rest)
 
 

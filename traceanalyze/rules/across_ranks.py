@@ -216,7 +216,7 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
         # Its device was not recorded: nothing is said about its communication.
         return outcome
     steps = max(int(rank.counted.sum()), 1)
-    exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
+    exposed = int(rank.part("communication")[rank.counted].sum()) // steps
     if not unsure:
         why = "moving" if 2 * wait < exposed else "waiting"
         parts = (each._replace(why=why) if each.why == "communication" else each for each in outcome.unexplained)
