@@ -66,7 +66,8 @@ def find(facts: Facts, options: Options) -> Findings:
     order = np.argsort(stream, kind="stable")
     size = op_text(facts, "shapes", work.op_row, largest, 0)
     fit = (occurs(work.group, _POINTWISE) & (size > 1))[order]
-    same = (stream[order][1:] == stream[order][:-1]) & (size[order][1:] == size[order][:-1])
+    step = np.searchsorted(facts.edges[0], facts.context.device.start[work.event], "right")
+    same = (np.diff(stream[order]) == 0) & (np.diff(size[order]) == 0) & (np.diff(step[order]) == 0)
     opens = np.concatenate(([True], ~(same & fit[1:] & fit[:-1])))
     # Kernels of one operator each take a part of its tensors: together they read and write once.
     op = work.op[order]
@@ -97,6 +98,8 @@ def find(facts: Facts, options: Options) -> Findings:
         bound=facts.mean(int(time.sum() - once.sum())),
         change=change,
         between=(without(facts, work.event[least]),) if len(least) < len(fused) else (),
+        # One operator again and again may be no chain at all.
+        confidence=None if len(least) else Confidence.LOW,
         evidence=(Evidence("chains", len(parts), "COUNT"),),
         count=len(parts),
     )
