@@ -261,6 +261,27 @@ def test_small_copies_do_not_pay_for_large_ones():
     assert both["time"] == pytest.approx(small["time"], rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("name", "rule"), [("Memcpy HtoD (Pageable -> Device)", "HST109"), ("Memcpy DtoH (Device -> Pageable)", "SYN104")]
+)
+def test_small_copies_that_hold_the_host_up_are_one_cause_but_not_what_it_reads(name, rule):
+    """12 copies of 256 B a step, each in an operator of 50 µs, after which the host needs 20 for a kernel of 30 µs."""
+
+    def body(b, at, number):
+        for part in range(12):
+            t = at + 100 * part
+            b.op("aten::copy_", t, 50)
+            b.copy(t + 5, 10, t + 40, 2, name=name, bytes=256)
+            b.api("cudaStreamSynchronize", t + 20, 25)
+            kernel(b, t + 60, 30, host=10)
+
+    (one,) = judged(waited(body, length=1300), "HST109", "SYN104", "SYN105").findings
+    assert one.rule == rule
+    if rule == "HST109":
+        assert (values(one)["each"], one.cost) == (12, 12 * 70 * US)
+        assert one.least < 11 * 50 * US * 0.9 < one.most  # One copy of 12 stays.
+
+
 def test_without_steps_the_number_of_copies_says_nothing():
     trace = program(copied(12, 1024), steps=1)
     trace.events = [event for event in trace.events if not str(event.get("name", "")).startswith("ProfilerStep")]

@@ -154,6 +154,19 @@ def test_what_repeats_without_a_change_in_place_may_be_about_one_tensor():
     assert (of_two.saving, of_two.least, of_two.confidence.name) == (1950 * US, 1000 * US, "MEDIUM")
 
 
+def test_one_operator_again_and_again_leaves_the_time_before_late_launches_to_the_host():
+    """Steps of 40 operators of 24 µs, each of which launches 3 µs of work: a chain a step, if they are one at all."""
+
+    def body(b, at, number):
+        for part in range(40):
+            b.op("aten::mul", at + 25 * part, 24, **{"Input Dims": [[64, 64]]})
+            b.launch(at + 25 * part + 12, 5, at + 25 * part + 20, 3, name=POINTWISE)
+
+    first, second = judged(program(body, length=1000), "HST101", "KRN106").findings
+    assert (first.rule, first.severity.name, first.confidence.name) == ("HST101", "HIGH", "HIGH")
+    assert (second.rule, second.confidence.name, second.least, second.count) == ("KRN106", "LOW", 0, 4)
+
+
 def test_one_operator_over_many_tensors_is_no_chain():
     assert finding(steps([mm(500), *ADAM[:1] * 40]), "KRN106") is None
 

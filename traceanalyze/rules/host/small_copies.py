@@ -51,15 +51,17 @@ def find(facts: Facts, options: Options) -> Findings:
     device = context.device
     rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & facts.inside(device.start))
     way = directions(context, rows) if len(rows) else rows
-    # What the host waits for to read it is told by these waits (SYN101, SYN104).
-    read = (way == DIRECTIONS.index("d2h")) & np.isin(context.event_op[rows], syncs.op[syncs.op >= 0])
-    rows = rows[((way == DIRECTIONS.index("h2d")) | (way == DIRECTIONS.index("d2h"))) & ~read]
+    h2d, d2h = (way == DIRECTIONS.index(one) for one in ("h2d", "d2h"))
+    rows, d2h = rows[h2d | d2h], d2h[h2d | d2h]
     size = copied_bytes(facts, rows)
     if not len(rows) or (size == MISSING).any() or median(size) >= options.number("bytes"):
         return
-    rows, size = rows[size < options.number("bytes")], size[size < options.number("bytes")]
+    small = size < options.number("bytes")
+    rows, d2h, size = rows[small], d2h[small], size[small]
     each = len(rows) / max(facts.window.count, 1)
     often = facts.marked and each > options.number("count")
+    # What the host waits for to read it is told by these waits (SYN101, SYN104).
+    rows = rows[~(d2h & np.isin(context.event_op[rows], syncs.op[syncs.op >= 0]))]
     pieces = facts.pieces
     copying = np.flatnonzero(pieces.cause == Cause.DISPATCH_COPY)
     most = np.concatenate(((device.end - device.start)[rows], (pieces.end - pieces.start)[copying]))

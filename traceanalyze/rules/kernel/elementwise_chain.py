@@ -65,9 +65,10 @@ def find(facts: Facts, options: Options) -> Findings:
     stream = facts.context.device.stream[work.event]
     order = np.argsort(stream, kind="stable")
     size = op_text(facts, "shapes", work.op_row, largest, 0)
+    step = np.searchsorted(facts.edges[0], facts.context.device.start[work.event], "right")[order]
     stream, size = stream[order], size[order]
     fit = occurs(work.group, _POINTWISE)[order] & (size > 1)
-    same = (stream[1:] == stream[:-1]) & (size[1:] == size[:-1])
+    same = (stream[1:] == stream[:-1]) & (size[1:] == size[:-1]) & (step[1:] == step[:-1])
     opens = np.concatenate(([True], ~(same & fit[1:] & fit[:-1])))
     # Kernels of one operator each take a part of its tensors: together they read and write once.
     op = work.op[order]
@@ -98,6 +99,8 @@ def find(facts: Facts, options: Options) -> Findings:
         bound=facts.mean(int(time.sum() - once.sum())),
         change=change,
         between=(without(facts, work.event[least]),) if len(least) < len(fused) else (),
+        # One operator again and again may be no chain at all.
+        confidence=None if len(least) else Confidence.LOW,
         evidence=(Evidence("chains", len(parts), "COUNT"),),
         count=len(parts),
     )
