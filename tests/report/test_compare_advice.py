@@ -51,6 +51,15 @@ def test_nothing_where_nothing_differs():
     assert told(itself()) == []
 
 
+def test_what_comes_of_waiting_is_looked_for_where_the_host_waits():
+    parts = (Part("untraced", 0, 120 * MS),)
+    for what, says in (("in_op", "look for what makes the host wait"), ("next_op", "see what the host does there")):
+        (line,) = told(
+            comparison()._replace(parts=parts, contributions=(contribution(parts[0].key, what, "x", 0, MS),))
+        )
+        assert says in line
+
+
 def test_causes_that_became_shorter_are_no_cause_of_more_time():
     parts = (Part("sync", 20 * MS, 120 * MS),)
     rows = (contribution("sync", "next_op", "aten::mm", 20 * MS, 0), contribution("sync", "rest", "rest", 0, 120 * MS))

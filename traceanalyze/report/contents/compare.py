@@ -484,6 +484,9 @@ def _of_communication(tables: Mapping[str, Table], found: Sequence[Changed], *, 
 def _check(comparison: Comparison, key: str, top: Any) -> str:
     """What to check about a part with its largest cause."""
     check = to_check(comparison.base, comparison.candidate, comparison.parts, key)
+    if top is not None and _where(top) == "_in_op":
+        # What the device does without after the host has waited for it comes of the waiting.
+        return "sync"
     of_memory = check.startswith("dispatch") and top is not None and top.part == Cause.DISPATCH_ALLOC.key
     return str(top.part) if of_memory else check
 
