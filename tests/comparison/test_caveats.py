@@ -440,6 +440,8 @@ def test_a_device_that_one_form_does_not_name_may_be_the_same():
     assert keyed(text, database) == {}
     assert keyed(older, database) == {"devices_differ": {"base": "Ascend910A", "candidate": "Ascend910B"}}
     assert "devices_differ" in keyed(gpu, text)
+    # Turned round nothing is told of what there is to win.
+    assert "devices_turned" in keyed(text, gpu)
 
 
 def test_a_file_that_ends_early_and_one_with_broken_events():

@@ -51,11 +51,19 @@ def test_nothing_where_nothing_differs():
     assert told(itself()) == []
 
 
+def test_a_cause_that_makes_hardly_any_of_the_change_is_not_named():
+    parts = (Part("sync", 0, 120 * MS),)
+    for time, named in ((6 * MS, True), (6 * MS - 1, False)):
+        rows = (contribution("sync", "next_op", "aten::mm", 0, time), contribution("sync", "rest", "rest", 0, 114 * MS))
+        (line,) = told(comparison()._replace(parts=parts, contributions=rows))
+        assert ("(largest: aten::mm" in line) == named
+
+
 def test_what_comes_of_waiting_is_looked_for_where_the_host_waits():
     parts = (Part("untraced", 0, 120 * MS),)
     for what, says in (("in_op", "look for what makes the host wait"), ("next_op", "see what the host does there")):
         (line,) = told(
-            comparison()._replace(parts=parts, contributions=(contribution(parts[0].key, what, "x", 0, MS),))
+            comparison()._replace(parts=parts, contributions=(contribution(parts[0].key, what, "x", 0, 60 * MS),))
         )
         assert says in line
 
@@ -100,20 +108,20 @@ def test_every_part_has_a_check(key, language):
 def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_path):
     """10 products of 100 µs and then 40 of 200 µs; nothing is left for the reader to look up."""
 
-    def written(name, count, length, size, kernel="sgemm"):
+    def written(name, count, length, size, kernel="volta_sgemm_128x32_nt"):
         trace = TraceBuilder()
         trace.step(0, 0, 20_000)
         args = {"Input Dims": [[size, 8], [8, size], []], "Input type": ["c10::BFloat16", "c10::BFloat16", "Scalar"]}
         for place in range(count):
             trace.op("aten::mm", 10 + 20 * place, 15, **args)
-            trace.launch(12 + 20 * place, 2, 1000 + 250 * place, length, name=f"void {kernel}<int>(float*)")
+            trace.launch(12 + 20 * place, 2, 1000 + 250 * place, length, name=kernel)
         return trace.write(tmp_path / f"{name}.json")
 
-    few, many = written("few", 10, 100, 64), written("many", 40, 200, 128, "hgemm")
+    few, many = written("few", 10, 100, 64), written("many", 40, 200, 128, "volta_hgemm_64x64_nn")
     (line,) = (each for each in traceanalyze.compare(few, many, rank_anyway=True).advice if each.startswith("compute"))
     assert line == (
-        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 a step, the longest: 64×8, 8×64 bf16, sgemm; "
-        "candidate 40 a step, the longest: 128×8, 8×128 bf16, hgemm."
+        "compute +7.000 ms (largest: aten::mm +7.000 ms): base 10 a step, the longest: 64×8, 8×64 bf16, gemm f32 "
+        "128×32 nt; candidate 40 a step, the longest: 128×8, 8×128 bf16, gemm f16 64×64 nn."
     )
     slower = written("slower", 10, 200, 64)
     (line,) = (each for each in traceanalyze.compare(few, slower).advice if each.startswith("compute"))
@@ -126,7 +134,7 @@ def test_of_compute_the_tensors_types_and_kernels_of_both_sides_are_told(tmp_pat
     (line,) = (each for each in traceanalyze.compare(few, more, rank_anyway=True).advice if each.startswith("compute"))
     assert line == (
         "compute +2.000 ms (largest: aten::mm +2.000 ms): 30 instead of 10 a step, the longest on both sides: "
-        "64×8, 8×64 bf16, sgemm."
+        "64×8, 8×64 bf16, gemm f32 128×32 nt."
     )
 
 

@@ -66,6 +66,10 @@ CAVEATS = sentences(
     no_device_on_either="No device was recorded: host time is compared.",
     no_device_on_one="The {side} has no device events: only the length of the step can be compared.",
     devices_differ="Different devices: base {base}, candidate {candidate}.",
+    devices_turned=(
+        "Different devices: base {base}, candidate {candidate}; with the GPU as the base the report tells what there "
+        "is to win on the NPU."
+    ),
     idle_as_one=(
         "The {side} has no runtime calls, so causes of idle time cannot be told apart: idle time is compared as one "
         "part, and runtime calls are not compared."
@@ -174,7 +178,9 @@ def _device(base: Side, candidate: Side) -> Iterator[Caveat]:
             base.info.device_name and candidate.info.device_name
         )
         if names[0] != names[1] and not maybe_equal:
-            yield Caveat("devices_differ", (("base", names[0]), ("candidate", names[1])))
+            turned = base.info.vendor == "ascend" and candidate.info.vendor in {"cuda", "rocm"}
+            both = ("base", names[0]), ("candidate", names[1])
+            yield Caveat("devices_turned", both) if turned else Caveat("devices_differ", both)
 
 
 def _which(is_base: bool) -> tuple[tuple[str, str], ...]:

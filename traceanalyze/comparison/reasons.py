@@ -37,7 +37,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
+from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare, labels_of
 from traceanalyze.model.vocabulary import AND, ARROW, BUSY_PARTS, DISPATCH_CALLS, Cause
 
 
@@ -157,8 +157,8 @@ def _work(context: Context, event: int) -> str:
     fields = "kernel_shapes", "kernel_dtypes", "op_type", "core"
     shapes, dtypes, op_type, core = (described(context, field, row)[0] for field in fields)
     said = tensors(*of_op) if any(of_op) else tensors(shapes, dtypes)
-    kernel = op_type or untemplated(context.trace.strings.text(int(context.device.name[event])))
-    return ", ".join(filter(None, [said, kernel, core]))
+    name = context.trace.strings.text(int(context.device.name[event]))
+    return ", ".join(filter(None, [said, op_type or labels_of(Kind.KERNEL, [name])[name], core]))
 
 
 def _calls(side: Side, event: Rows, labels: Labels) -> NDArray[np.int64]:

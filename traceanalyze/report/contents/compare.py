@@ -434,8 +434,8 @@ def _advice(comparison: Comparison, per: PerStep, found: Sequence[Changed]) -> I
             and (row.what not in WORDS or row.candidate_work)
             and row.change != NOISE
         )
-        longer = (row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) > 0)
-        top = next(longer, None)
+        least = max(WORTH_ADVICE * changes[key], 1)
+        top = next((row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) >= least), None)
         values: list[tuple[str, Kind, Value]] = [
             ("part", Kind.TERM, key),
             ("diff", Kind.CHANGE, per.mean(changes[key])),
