@@ -186,6 +186,8 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
     sums = work_classes(base, names[0]), work_classes(candidate, names[1])
     moved = exposed_transfers(base, names[0]), exposed_transfers(candidate, names[1])
     measured = any(isinstance(time, int) for each in moved for time in each.values())
+    if measured:
+        moved = _told(base, sums[0], moved[0]), _told(candidate, sums[1], moved[1])
     for key in BUSY_PARTS:
         paths = {((key, None),), *(path for side in sums for path in side if path[0][0] == key)}
         if not several(names):
@@ -207,6 +209,12 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
                 yield Row(row, len(paths) if any(isinstance(time, int) for time in times) else 1, *times)
         elif key == "communication" and some and len(paths) == 1:
             yield from _waiting(((key, None), ("group", "")), sums, moved, lost)
+
+
+def _told(side: Side, sums: Sums, moved: dict[str, Time]) -> dict[str, Time]:
+    """Transfers of each group, where not tasks but the recordings of all ranks tell them: of the only one."""
+    by_tasks = side.info.waited is None or any(isinstance(time, int) for time in moved.values())
+    return moved if by_tasks else dict.fromkeys(moved, _by_ranks(side, sums, moved, known=len(moved) == 1)[1])
 
 
 def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time], *, known: bool) -> tuple[Time, Time]:
