@@ -315,6 +315,25 @@ def test_what_is_fused_already_is_not_to_be_fused(tmp_path: Path) -> None:
     assert _said(found) == ["to_layout", "to_record"]
 
 
+def test_both_sides_show_the_tensors_of_one_call(tmp_path: Path) -> None:
+    """On one side the one of two products is a little longer, on the other the other."""
+    trace, made = TraceBuilder(), AscendBuilder()
+    for side in (trace, made):
+        side.step(1, 0, 1000)
+    for at, shapes, gpu, npu in ((0, ((64, 32), (32, 8)), 101, 200), (300, ((8, 32), (32, 64)), 100, 201)):
+        types = ["float", "float"]
+        trace.op("aten::mm", at, 40, **{"Input Dims": [list(shape) for shape in shapes], "Input type": types})
+        trace.launch(at + 5, 5, at + 50, gpu, name="gemm")
+        listed = ";".join(",".join(map(str, shape)) for shape in shapes)
+        made.op("aten::mm", at, 40, **{"Input Dims": listed, "Input type": ";".join(types)})
+        made.queued("aclnnMm", at + 3, at + 6, 4)
+        made.kernel("MatMul", at + 50, npu, op_type="MatMulV2", core="AI_CORE", launch=at + 7)
+    report = traceanalyze.compare(trace.write(tmp_path / "gpu.json"), made.write(tmp_path / "rank0_ascend_pt"))
+    assert report.comparison is not None
+    found = {row.op: row for row in report.comparison.tables["migration"].records()}["aten::mm"]
+    assert found.base_shapes == found.candidate_shapes == "[[8, 32], [32, 64]]"
+
+
 def test_the_sample_begins_with_what_to_do_first() -> None:
     report = traceanalyze.compare(PAIR / "gpu", PAIR / "npu")
     sides = report.comparison

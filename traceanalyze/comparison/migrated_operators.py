@@ -15,7 +15,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.kernels import DYNAMIC, UNITS
 from traceanalyze.analyses.kernels.op_work import device_peaks, precisions, roof_share
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
-from traceanalyze.comparison.calls import Calls, calls_of, described
+from traceanalyze.comparison.calls import Calls, calls_of, described, tensors
 from traceanalyze.comparison.canonical_ops import Fused
 from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
@@ -314,18 +314,28 @@ def _described(old: Work, new: Work, other: NDArray[np.int64], own: NDArray[np.i
         "core": ", ".join(text for text, _, _ in _texts(new, own, "core")) or None,
         "frame": frames_of_longest(new.context, np.zeros(len(own), np.int64), new.event[own], new.time[own])[0],
     }
-    for side, work, rows in (("base", old, other), ("candidate", new, own)):
-        launched = work.op[rows] >= 0
-        longest = work.op[rows[launched]][np.argmax(work.time[rows[launched]])] if launched.any() else -1
-        row = work.context.op_nest.row[[longest]] if longest >= 0 else None
-        for field in ("shapes", "dtypes"):
-            of_op = None if row is None else described(work.context, field, row)[0]
-            # Profiles of Ascend have the tensors of kernels where those of operators were not recorded.
-            of_kernel = (text for text, _, _ in _texts(work, rows, f"kernel_{field}")) if len(rows) else iter(())
-            found[f"{side}_{field}"] = of_op or next(of_kernel, None)
+    ours = _tensors(new, own)
+    theirs = _tensors(old, other)
+    # Of calls that take as long on one side, the one that the other shows.
+    alike = next((each for each in theirs if tensors(*each) == tensors(*ours[0])), theirs[0])
+    for side, pair in (("base", alike), ("candidate", ours[0])):
+        found |= {f"{side}_shapes": pair[0], f"{side}_dtypes": pair[1]}
     return found
 
 
+def _tensors(work: Work, own: NDArray[np.int64]) -> list[tuple[str | None, str | None]]:
+    """Shapes and types of calls, each once, the longest first; profiles of Ascend may have those of kernels alone."""
+    launched = own[work.op[own] >= 0]
+    called = work.op[launched[np.argsort(-work.time[launched], kind="stable")]]
+    row = work.context.op_nest.row[called]
+    kinds = group(*(work.context.trace.events.numbers(field, row) for field in _FIELDS))
+    each = row[np.sort(kinds.first)]
+    found = list(zip(*(described(work.context, field, each) for field in _FIELDS), strict=True))
+    of_kernel = [next((text for text, _, _ in _texts(work, own, f"kernel_{field}")), None) for field in _FIELDS]
+    return [(shapes or of_kernel[0], dtypes or of_kernel[1]) for shapes, dtypes in found or [(None, None)]]
+
+
+_FIELDS = ("shapes", "dtypes")
 _CUBE = regex(r"^(AI_CORE|AIC|MIX_AIC)$")
 """Cores of kernels that take a cube core for each block."""
 
