@@ -318,6 +318,14 @@ def test_tasks_of_a_collective_tell_waiting_from_moving_data():
     other = other._replace(info=replace(other.info, waited=4_000))
     split = {row.key: (row.base, row.candidate) for row in table(other, one) if row.key.startswith("comm_")}
     assert split == {"comm_wait": (4_000, 30_000), "comm_transfer": (6_000, 20_000)}
+    # A side without tasks has it of its ranks, if these are all recorded.
+    plain = side(b.trace())
+    other = plain._replace(info=replace(plain.info, waited=12_000))
+    rows = {row.key: row for row in time_rows(other, one, ())}
+    assert (rows["comm_wait"].base, rows["comm_transfer"].base) == (12_000, 38_000)
+    assert (rows["comm_wait"].candidate, rows["comm_transfer"].candidate) == (30_000, 20_000)
+    rows = {row.key: row for row in time_rows(plain, one, ())}
+    assert rows["comm_wait"].base == NotMeasured("needs_all_ranks")
 
 
 def test_cores_and_counters_of_an_npu_tell_its_units():

@@ -315,22 +315,28 @@ def _described(old: Work, new: Work, other: NDArray[np.int64], own: NDArray[np.i
         "core": ", ".join(text for text, _, _ in _texts(new, own, "core")) or None,
         "frame": frames_of_longest(new.context, np.zeros(len(own), np.int64), new.event[own], new.time[own])[0],
     }
-    shown = ""
-    for side, work, rows in (("candidate", new, own), ("base", old, other)):
-        launched = rows[work.op[rows] >= 0]
-        row = work.context.op_nest.row[work.op[launched[np.argsort(-work.time[launched], kind="stable")]]]
-        listed = described(work.context, "shapes", row)
-        alike = {text for text in dict.fromkeys(listed) if shown and tensors(text, None) == shown}
-        at = next((at for at, text in enumerate(listed) if text in alike), 0)
-        for field in ("shapes", "dtypes"):
-            of_op = described(work.context, field, row[[at]])[0] if len(row) else None
-            # Profiles of Ascend have the tensors of kernels where those of operators were not recorded.
-            of_kernel = (text for text, _, _ in _texts(work, rows, f"kernel_{field}")) if len(rows) else iter(())
-            found[f"{side}_{field}"] = of_op or next(of_kernel, None)
-        shown = tensors(found["candidate_shapes"], None)
+    ours = _tensors(new, own)
+    theirs = _tensors(old, other)
+    # Of calls that take as long on one side, the one that the other shows.
+    alike = next((each for each in theirs if tensors(*each) == tensors(*ours[0])), theirs[0])
+    for side, pair in (("base", alike), ("candidate", ours[0])):
+        found |= {f"{side}_shapes": pair[0], f"{side}_dtypes": pair[1]}
     return found
 
 
+def _tensors(work: Work, own: NDArray[np.int64]) -> list[tuple[str | None, str | None]]:
+    """Shapes and types of calls, each once, the longest first; profiles of Ascend may have those of kernels alone."""
+    launched = own[work.op[own] >= 0]
+    called = work.op[launched[np.argsort(-work.time[launched], kind="stable")]]
+    row = work.context.op_nest.row[called]
+    kinds = group(*(work.context.trace.events.numbers(field, row) for field in _FIELDS))
+    each = row[np.sort(kinds.first)]
+    found = list(zip(*(described(work.context, field, each) for field in _FIELDS), strict=True))
+    of_kernel = [next((text for text, _, _ in _texts(work, own, f"kernel_{field}")), None) for field in _FIELDS]
+    return [(shapes or of_kernel[0], dtypes or of_kernel[1]) for shapes, dtypes in found or [(None, None)]]
+
+
+_FIELDS = ("shapes", "dtypes")
 _CUBE = regex(r"^(AI_CORE|AIC|MIX_AIC)$")
 """Cores of kernels that take a cube core for each block."""
 

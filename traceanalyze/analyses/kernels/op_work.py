@@ -98,7 +98,7 @@ def op_rates(context: Context) -> Table:
     if not {"shapes", "kernel_outputs"} & set(fields):
         return _OP_RATES.missing("no_shapes")
     known = np.flatnonzero((work.op >= 0) & (work.group != KernelGroup.COPY))
-    found = _of_operators(context, work, known) if "shapes" in fields else {}
+    found = _of_operators(context, work, known, work.op[known])
     found = found or _of_kernels(context, work)
     if not found and len(known) == 0:
         return _OP_RATES.missing("no_linked_launches")
@@ -119,10 +119,12 @@ def roof_share(context: Context, chosen: NDArray[np.int64]) -> Measure:
     peaks, known = context.once(device_peaks), chosen[work.group[chosen] != KernelGroup.COPY]
     if peaks is None:
         return NotMeasured("unknown_device")
-    if not _listed(context, work, known):
+    own, around = work.op[known], context.once(_around)[known]
+    if not _listed(context, work, known, np.concatenate((own, around))):
         return NotMeasured("no_shapes")
-    found = _of_operators(context, work, known[work.op[known] >= 0]) if "shapes" in fields else {}
+    found = _of_operators(context, work, known[own >= 0], own[own >= 0])
     found = found or (_of_kernels(context, work, known) if "kernel_outputs" in fields else {})
+    found = found or _of_operators(context, work, known[around >= 0], around[around >= 0])
     rows = [_row(*key[1:], sums, peaks) for key, sums in found.items()]
     least = [(row["roofline_share"], row["device_time_ns"]) for row in rows]
     told = [(share, time) for share, time in least if isinstance(share, float) and isinstance(time, int)]
@@ -131,20 +133,29 @@ def roof_share(context: Context, chosen: NDArray[np.int64]) -> Measure:
     return sum(share * time for share, time in told) / max(sum(time for _, time in told), 1)
 
 
-def _listed(context: Context, work: Work, known: NDArray[np.int64]) -> bool:
+def _around(context: Context) -> NDArray[np.int64]:
+    """Row of the operator with a library's name around each launch, -1 for none: only such have shapes on Ascend."""
+    nested, place = context.op_nest, context.event_op[context.once(device_work).event]
+    vendor = context.trace.strings.matches(context.op_names, lambda name: "::" not in name)
+    found = np.full(len(place), -1, np.int64)
+    found[place >= 0] = nested.row[nested.beyond(vendor)[place[place >= 0]]]
+    return found
+
+
+def _listed(context: Context, work: Work, known: NDArray[np.int64], of_op: NDArray[np.int64]) -> bool:
     """Whether the profile has the tensors of any of these: its operator's, or all of the kernel's own."""
-    numbers, of_op = context.trace.events.numbers, work.op[known]
+    numbers = context.trace.events.numbers
     row = context.device.row[work.event[known]]
     whole = np.all([numbers(field, row) != MISSING for field in _TENSORS], axis=0)
     return bool(whole.any() or (numbers("shapes", of_op[of_op >= 0]) != MISSING).any())
 
 
-def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Rows:
-    """Calls and device time of operators that launched some of `device_work`; those without a formula are left out."""
-    if len(known) == 0:
+def _of_operators(context: Context, work: Work, known: NDArray[np.int64], op: NDArray[np.signedinteger]) -> Rows:
+    """Calls and device time of operators, each with its row of `device_work`; those without a formula are left out."""
+    if len(known) == 0 or "shapes" not in context.trace.events.fields:
         return {}
-    calls = group(work.op[known])
-    row = work.op[known[calls.first]]
+    calls = group(op)
+    row = op[calls.first]
     fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete", "strides")]
     # Other strides than 0 change nothing here.
     repeats = context.trace.strings.matches(np.maximum(fields[3], 0).astype(np.int32), _ZERO.search)
