@@ -176,6 +176,20 @@ def paused(*, around="", elsewhere=0, frame=""):
     return program(body, steps=4, length=10_000)
 
 
+def test_a_pause_behind_which_the_loader_comes_later_is_told_though_the_device_never_waits_in_it():
+    """Steps of 8.6 ms: 4 in the loader, then 5 on the device, in 4.4 of which the host does nothing."""
+
+    def body(b, at, number):
+        b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 4000)
+        kernel(b, at + 4000, 5000, op="aten::mm")
+        b.op("aten::detach", at + 8500, 50)
+
+    found = {one.rule: one for one in judged(program(body, steps=5, length=8600), "HST113", "DAT101").findings}
+    assert found["HST113"].sentence == "busy"
+    assert found["HST113"].least < 3600 * US * 4 / 5 < found["HST113"].most  # All but the first step end sooner.
+    assert found["DAT101"].severity == Severity.HIGH
+
+
 @pytest.mark.parametrize(
     ("more", "sentence", "what"),
     [

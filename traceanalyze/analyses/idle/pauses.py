@@ -70,8 +70,8 @@ def pauses(context: Context) -> Pauses:
     """Pauses from the first step to the last, whichever steps were chosen.
 
     A stretch in which no launching thread is in an operator or call, nor begins or ends anything at all; and for which
-    the device, where there is one, waits, or does so at other times for the same: what is constant holds back what is
-    launched after it even where the device has other work. Of those inside a function only the constant ones.
+    the device, where there is one, waits, or does so at other times for the same, or has work to its end: what is
+    constant holds back what is launched after it even then. Of those inside a function only the constant ones.
     """
     between, inside = _between(context), _inside(context)
     if not len(inside):
@@ -99,9 +99,11 @@ def _between(context: Context) -> Pauses:
     places = pause_places(context, silent, context.step_track)
     recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    # Where the device waits for some of them, those of the same length hold it back as well.
+    # Where the device waits for some of them, those of the same length hold it back as well; and those in which it has
+    # work to the end, which so are no waits for it, what comes after them.
     known = set(compress(places, waits.tolist()))
-    kept = waits | (constant & np.array([place in known for place in places], np.bool_))
+    behind = intervals.contains(intervals.merge(context.device.start, context.device.end), silent.end)
+    kept = waits | (constant & (behind | np.array([place in known for place in places], np.bool_)))
     chosen = tuple(compress(places, kept.tolist()))
     habits = (each[kept] for each in (recurs, constant, timed, irregular))
     return Pauses(silent.start[kept], silent.end[kept], chosen, *habits)
