@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import random
 import shutil
@@ -326,10 +327,27 @@ def test_collectives_have_their_links_and_rates() -> None:
     assert found.base_rate == pytest.approx(moved / sum(row.base_total_ns for row in own), rel=1e-3)
     # Nothing of it is waiting: the other rank is as fast.
     (said,) = found.to_do
-    assert said.key == "to_move"
-    assert said.values[0][2] == pytest.approx(found.candidate_time_ns, rel=0.01)
+    values = {name: value for name, _, value in said.values}
+    assert values["time"] == pytest.approx(found.candidate_time_ns, rel=0.01)
     (link,) = report.comparison.tables["link_rates"].records()
     assert found.links == f"{link.link} {link.candidate_rate_gbs:.3g} GB/s"
+    # Three planes share it, where each could be as fast as that.
+    assert (said.key, values["expected"]) == ("to_move_slow", 18)
+    assert values["rate"] == pytest.approx(link.candidate_rate_gbs / 3, rel=0.01)
+
+
+def test_links_that_are_as_fast_as_usual_are_not_to_be_looked_at(tmp_path: Path) -> None:
+    side = shutil.copytree(PAIR / "npu", tmp_path / "npu")
+    (timeline,) = side.rglob("trace_view.json.gz")
+    tasks = json.loads(gzip.decompress(timeline.read_bytes()))
+    for task in tasks:
+        if task.get("name") in {"Memcpy", "Reduce_Inline"} and task["args"].get("size(Byte)"):
+            task["args"]["size(Byte)"] *= 3
+    timeline.write_bytes(gzip.compress(json.dumps(tasks).encode()))
+    report = traceanalyze.compare(PAIR / "gpu", side)
+    assert report.comparison is not None
+    (found,) = (row for row in report.comparison.tables["migration"].records() if row.op == "all_reduce")
+    assert [message.key for message in found.to_do] == ["to_move_fast"]
 
 
 def test_what_the_environment_leaves_off_is_said_of_dispatch(rows: dict[str, Any]) -> None:
@@ -544,11 +562,11 @@ WRONG: tuple[tuple[str, float, str, set[str]], ...] = (
     ("gc_pause", 8, "untraced", {"check_untraced", "to_before"}),
     ("pageable_copy", 0.2, "memory_ops", {"check_memory_ops"}),
     ("slow_loader", 30, "data_loading", {"check_data_loading"}),
-    ("straggler", 2.5, "all_reduce", {"to_wait_for", "to_move"}),
-    ("exposed_comm", 20, "all_reduce", {"to_move"}),
+    ("straggler", 2.5, "all_reduce", {"to_wait_for", "to_move_fast"}),
+    ("exposed_comm", 20, "all_reduce", {"to_move_slow"}),
     ("seldom_sent", 0, "all_reduce", {"to_join"}),
     ("sent_again", 0, "all_reduce", {"to_resend", "to_move"}),
-    ("sent_near", 0, "all_reduce", {"to_move"}),
+    ("sent_near", 0, "all_reduce", {"to_move_slow"}),
 )
 """Fault, its size, the row that comes first, and what it says."""
 _KINDS = {name: kind.apply for name, kind in FAULTS.items()} | MORE

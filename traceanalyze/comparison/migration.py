@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
-from traceanalyze.analyses.communication.parts import NETWORK, went_over
+from traceanalyze.analyses.communication.parts import NETWORK, SDMA_GBS, SDMA_REACHED, went_over
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
@@ -52,6 +52,14 @@ _SAY = sentences(
         "{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late"
     ),
     to_move="{time} of it moves data{links}: look at the links, or compute beside it",
+    to_move_slow=(
+        "{time} of it moves data{links}; a transfer between devices reaches {rate} GB/s, where {expected} are usual: "
+        "look at the links, or compute beside it"
+    ),
+    to_move_fast=(
+        "{time} of it moves data{links}; a transfer between devices reaches {rate} GB/s, and {expected} are usual: "
+        "send less, or compute beside it"
+    ),
     to_join="{time} of it moves data{links}, {size} at a time: fewer and larger messages, or compute beside it",
     to_resend=(
         "one sends by RDMA for {time}, which repeats after 4 s what is lost: look at the network between the machines "
@@ -161,6 +169,8 @@ class _Moves(NamedTuple):
     """What each kind of link reaches."""
     size: int | None
     """Mean of what is sent at a time, bytes."""
+    rate: float | None
+    """10⁹ bytes a second of one large transfer between devices of a machine, in the mean by time."""
     longest: int
     """How long the one takes that sends longest over a network (RDMA), ns."""
 
@@ -293,8 +303,14 @@ def _of_collective(time: int, waits: tuple[int, int | None], moves: _Moves | Non
         over, size = f" ({links})" if links and isinstance(links, str) else "", moves.size if moves else None
         values: dict[str, tuple[Kind, Value]] = {"time": (Kind.DURATION, per.candidate(time - wait))}
         values["links"] = Kind.TEXT, over
-        small = size is not None and size < _SMALL
-        yield said(_SAY["to_join"], **values, size=(Kind.BYTES, size)) if small else said(_SAY["to_move"], **values)
+        if size is not None and size < _SMALL:
+            yield said(_SAY["to_join"], **values, size=(Kind.BYTES, size))
+        elif moves is None or moves.rate is None:
+            yield said(_SAY["to_move"], **values)
+        else:
+            values |= {"rate": (Kind.NUMBER, moves.rate), "expected": (Kind.NUMBER, SDMA_GBS)}
+            slow = moves.rate < SDMA_REACHED * SDMA_GBS
+            yield said(_SAY["to_move_slow" if slow else "to_move_fast"], **values)
 
 
 def _sides(each: Sequence[Pair]) -> tuple[list[Any], list[Any]]:
@@ -328,10 +344,13 @@ def _links(context: Context) -> dict[str, _Moves]:
         of = context.device.row[own]
         rates, (task, sizes) = link_rates(context, of), sent(context, of)
         text = ", ".join(f"{link} {rate / 1e9:.3g} GB/s" for link, rate in sorted((rates or {}).items()))
+        far = went_over(context, task, NETWORK)
+        large, busy = ~far & (sizes >= _SMALL), context.trace.events.dur[task]
         found[TYPES[each]] = _Moves(
             NotMeasured("no_collective_tasks") if rates is None else text,
             int(sizes.mean()) if len(sizes) else None,
-            _longest_far(context, task[went_over(context, task, NETWORK)]),
+            float(sizes[large].sum() / busy[large].sum()) if busy[large].any() else None,
+            _longest_far(context, task[far]),
         )
     return found
 

@@ -105,6 +105,8 @@ def _longest_wait(
 
 NETWORK = regex(r"RDMA|ROCE", re.IGNORECASE)
 ON_DEVICE = regex(r"ON_CHIP|LOCAL", re.IGNORECASE)
+SDMA_GBS, SDMA_REACHED = 18.0, 0.8
+"""msprof-analyze advisor: GB/s of a large transfer between devices of one machine, and the share of it that is fair."""
 
 
 def went_over(context: Context, row: NDArray[np.int64], link: re.Pattern[str]) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.communication.parts import SDMA_GBS, SDMA_REACHED
 from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
@@ -51,8 +52,8 @@ _RUNS = 3
     options={
         "slower": (0.20, "own: kernels under communication against the same without"),
         "least_us": (20.0, "own: shorter kernels scatter by more"),
-        "sdma_gbs": (18.0, "msprof-analyze advisor: GB/s of a transfer between devices of one machine"),
-        "reached": (0.8, "msprof-analyze advisor: of it, beside matrix products"),
+        "sdma_gbs": (SDMA_GBS, "msprof-analyze advisor: GB/s of a transfer between devices of one machine"),
+        "reached": (SDMA_REACHED, "msprof-analyze advisor: of it, beside matrix products"),
         "large_mb": (1.0, "own: smaller transfers do not reach it in any case"),
     },
 )
