@@ -231,7 +231,8 @@ def _copies(context: Context) -> Waits:
 def _syncs(context: Context, launches: Launches) -> Waits:
     calls, device = context.calls, context.device
     streams, records = context.once(lanes), context.once(sync_records)
-    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | _implicit(context))
+    frees = _implicit(context)
+    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | frees)
     found = [(sync[:0], sync[:0]), *launched_before(context, streams, records, sync)]
     place, event = (np.concatenate(column) for column in zip(*found, strict=True))
     end, returned = device.end[event], calls.end[sync]
@@ -241,7 +242,9 @@ def _syncs(context: Context, launches: Launches) -> Waits:
     waited = latest > calls.start[sync]
     late = (returned - latest)[waited]
     usual = min(int(median(late)), OWN_COST_NS) if len(late) else 0
-    lag = np.where(binds & waited[place], returned[place] - end, np.minimum(usual, returned[place] - end))
+    # What frees memory is at work when the device is done: as long as where it found it done.
+    own = np.where(frees[sync], returned - np.maximum(latest, calls.start[sync]), usual)[place]
+    lag = np.where(binds & waited[place], returned[place] - end, np.minimum(own, returned[place] - end))
     if len(records.kind) == 0:
         kept = _of_one_stream(context, launches, sync, place, event, binds & waited[place])
         place, event, lag = place[kept], event[kept], lag[kept]

@@ -113,7 +113,8 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
         shared = part < 1.0 and each.change is not None
-        if part < LEFT and _sums_up(each, kept, facts):
+        # What is left of kernels are other ones than those of others.
+        if part < LEFT and ((one.change is not None and one.change.shorter.any()) or _sums_up(each, kept, facts)):
             part = 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue

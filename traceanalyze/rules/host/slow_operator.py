@@ -11,7 +11,7 @@ from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.host_ops import NO_WORK, alone, usual_launch
 from traceanalyze.rules.common.launching import excerpt
-from traceanalyze.rules.common.one_off import one_off
+from traceanalyze.rules.common.one_off import compiling, one_off
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -86,6 +86,8 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     counted, name, least = facts.inside(nest.start), context.op_names, options.number("least_us") * 1e3
     place = np.flatnonzero((nest.own >= least) & counted)
+    # What the compiler calls is told with compilation.
+    place = place[~intervals.contains(merged(facts.spans(compiling(facts))), nest.start[place])]
     if not len(place) or (usual := facts.once(usual_launch)) is None:
         return
     own = alone(facts, place)

@@ -1,4 +1,4 @@
-from traceanalyze.analyses.idle.host_state import PYTHON_NS
+from traceanalyze.analyses.idle.syncs import LONG_NS
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
@@ -30,4 +30,4 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide.
     """
-    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM), with_use=PYTHON_NS)
+    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM), with_use=LONG_NS)

@@ -220,6 +220,5 @@ def _finding(
     )
     if 2 * intervals.total(intervals.intersect(removed, facts.busy(DeviceClass.COMM))) <= intervals.total(removed):
         return found
-    # What waits for other ranks here waits in the next collective else: a cost that may save nothing.
-    unsure = Confidence.MEDIUM
-    return replace(found, cost=idle, bound=None, change=None, between=(), severity=Severity.LOW, confidence=unsure)
+    # What waits for other ranks here waits in the next collective else, for all that one rank's recording tells.
+    return replace(found, low=0, confidence=Confidence.LOW)
