@@ -191,10 +191,12 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         known = (one.bound, facts.amount_of("compute"))
         limit = min(facts.step_time, *(each for each in known if each is not None))
         most = max(saving, limit) if saving <= OVER * limit else facts.step_time
-        gone = len(one.change.host.start) or (one.change.shorter > (device.end - device.start)[one.change.events]).any()
-        over = round(OVER * most) if gone else most
-        gaps = (facts.mean(int(each.shorter.sum())) for each in one.between)
-        between = tuple(min(each, max(over, with_gaps)) for each, with_gaps in zip(between, gaps, strict=True))
+        length = device.end - device.start
+        gone = len(one.change.host.start) or (one.change.shorter > length[one.change.events]).any()
+        over = (
+            max(OVER, each.shorter.sum() / max(length[each.events].sum(), 1)) if gone else 1 for each in one.between
+        )
+        between = tuple(min(each, round(most * part)) for each, part in zip(between, over, strict=True))
     elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)

@@ -38,7 +38,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Only the sum is needed: of N reductions, N - 1 are for nothing.
     How it is measured
-        Forward passes between two optimizer steps; all-reduces asked for after each of them and before the next. The
+        Forward passes between two optimizer steps; all-reduces that the backward pass after each of them asks for. The
         saving is what the step gains without the all-reduces of all but the last, and without asking for them.
     What to do
         `with ddp.no_sync():` around the first N - 1 micro-steps (FSDP2: `set_requires_gradient_sync(False)`). Gradients

@@ -73,7 +73,7 @@ def find(facts: Facts, options: Options) -> Findings:
         that. Where operators that only view a tensor are as slow, Python takes part in every one, and none is the
         cause. One that is slow once, while others of its name are not, was used for the first time: that has a cost and
         no saving, as what CGR106 tells. A collective that takes long on the host waits for other ranks, and is not told
-        here.
+        here, nor is what a compiler calls (CGR102, CGR106).
     What to do
         Make and keep tensors on the device where the operator computes on the host; else compile or capture custom
         kernels, take Python out of custom functions.
