@@ -297,7 +297,7 @@ def _full_queues(context: Context, launches: Launches) -> Waits:
         queued = queued[first[queued]]
         here = lane[event] == key
         begun = np.searchsorted(device.start[queued], calls.start[call[here]], "right")
-        full = np.searchsorted(queued, event[here]) - begun >= FULL_QUEUE_DEPTH
+        full = np.searchsorted(queued, event[here], "right") - begun >= FULL_QUEUE_DEPTH
         room = np.searchsorted(device.start[queued], calls.end[call[here]], "left") - 1
         full &= (room >= begun) & (queued[np.maximum(room, 0)] < event[here])
         parts.append((call[here][full], queued[room[full]]))

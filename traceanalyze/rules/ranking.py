@@ -23,7 +23,7 @@ from traceanalyze.rules.common.launching import cut_off, excerpt
 from traceanalyze.rules.common.replay import launching, saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
-from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, passing, priced, ranged
+from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, passing, priced, ranged, room_of
 from traceanalyze.rules.rule import Rule
 
 HIGH, MEDIUM = 0.20, SMALL
@@ -138,7 +138,8 @@ def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding
     """A finding others share a change with: mended alone it saves what they claim of it, too."""
     if change is None or one.bound is None:
         return one
-    return replace(one, bound=max(one.bound, saved(facts, change)))
+    alone = saved(facts, change)
+    return replace(one, bound=max(one.bound, min(facts.step_time, alone + room_of(alone, facts.step_time))))
 
 
 def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:

@@ -177,13 +177,17 @@ def _habits(
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
         if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
-        usual = median(length[member])
-        alike = member[np.abs(length[member] - usual) <= ALIKE * usual]
-        same = len(alike) >= TIMES and len(distinct(step[alike])) == len(steps)
-        recurs[alike if same else member] = True
-        if same:
-            constant[alike] = True
-            timed[alike] = np.ptp(np.diff(silent.end[alike])) <= np.ptp(length[alike])
+        # There may be several of a step, one after the other.
+        order = member[np.argsort(length[member], kind="stable")]
+        kinds = np.split(order, 1 + np.flatnonzero(np.diff(length[order]) > ALIKE * length[order[:-1]]))
+        for kind in kinds:
+            usual = median(length[kind])
+            alike = np.sort(kind[np.abs(length[kind] - usual) <= ALIKE * usual])
+            if len(alike) >= TIMES and len(distinct(step[alike])) == len(steps):
+                recurs[alike] = constant[alike] = True
+                timed[alike] = np.ptp(np.diff(silent.end[alike])) <= np.ptp(length[alike])
+        if not constant[member].any():
+            recurs[member] = True
     return recurs, constant, timed, step
 
 
