@@ -193,10 +193,9 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         most = max(saving, limit) if saving <= OVER * limit else facts.step_time
         length = device.end - device.start
         gone = len(one.change.host.start) or (one.change.shorter > length[one.change.events]).any()
-        over = (
-            max(OVER, each.shorter.sum() / max(length[each.events].sum(), 1)) if gone else 1 for each in one.between
-        )
-        between = tuple(min(each, round(most * part)) for each, part in zip(between, over, strict=True))
+        grown = (float(each.shorter.sum()) / max(int(length[each.events].sum()), 1) for each in one.between)
+        limits = (most * max(OVER, each) if gone else most for each in grown)
+        between = tuple(min(each, round(end)) for each, end in zip(between, limits, strict=True))
     elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)

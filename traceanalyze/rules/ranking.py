@@ -23,7 +23,7 @@ from traceanalyze.rules.common.launching import cut_off, excerpt
 from traceanalyze.rules.common.replay import launching, saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
-from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, passing, priced, ranged, room_of
+from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, passing, priced, ranged
 from traceanalyze.rules.rule import Rule
 
 HIGH, MEDIUM = 0.20, SMALL
@@ -113,8 +113,7 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
         shared = part < 1.0 and each.change is not None
-        # What is left of kernels are other ones than those of others.
-        if part < LEFT and ((one.change is not None and one.change.shorter.any()) or _sums_up(each, kept, facts)):
+        if part < LEFT and (_has_kernels(one, each) or _sums_up(each, kept, facts)):
             part = 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue
@@ -134,12 +133,18 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
     return kept
 
 
+def _has_kernels(left: Finding, whole: Finding) -> bool:
+    """Whether others leave most of the device events that a finding is about, whatever they take of the host's time."""
+    if left.change is None or whole.change is None or not whole.change.shorter.any():
+        return False
+    return bool(left.change.shorter.sum() >= LEFT * whole.change.shorter.sum())
+
+
 def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding:
     """A finding others share a change with: mended alone it saves what they claim of it, too."""
     if change is None or one.bound is None:
         return one
-    alone = saved(facts, change)
-    return replace(one, bound=max(one.bound, min(facts.step_time, alone + room_of(alone, facts.step_time))))
+    return replace(one, bound=max(one.bound, saved(facts, change)))
 
 
 def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
