@@ -57,6 +57,12 @@ def _loaded_beside(workload: Workload, _: float) -> Workload:
     return replace(workload, host=replace(host, **slower))
 
 
+def _ready_batches(workload: Workload, _: float) -> Workload:
+    """Workers have every batch ready when the loop comes."""
+    ranks = replace(workload.ranks, slow_batches=0)
+    return replace(workload, loader=replace(workload.loader, cost=1), ranks=ranks)
+
+
 def _dead_rank(workload: Workload, size: float) -> Workload:
     """The last rank's kernels take `size` times as long, and nobody has recorded it."""
     last = workload.ranks.count - 1
@@ -129,6 +135,7 @@ PROGRAM: dict[str, Apply] = {
     "tokens": _model(sequence=round),
     "loaded_in_loop": _loaded_in_loop,
     "loaded_beside": _loaded_beside,
+    "ready_batches": _ready_batches,
     "dead_rank": _dead_rank,
     "slow_link": _slow_link,
     "due_buckets": _due_buckets,

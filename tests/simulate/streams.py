@@ -43,10 +43,10 @@ class Streams:
         self.waits[stream] = max(self.waits.get(stream, 0), self.busy_until.get(other, 0))
 
     def room_at(self, stream: int) -> int:
-        """When the queue of a stream has room for one more."""
+        """When the queue of a stream has room for one more: the moment after an earlier one has begun."""
         begins = self.begins.get(stream, [])
         full = len(begins) >= self.workload.device.queue
-        return begins[-self.workload.device.queue] if full else 0
+        return begins[-self.workload.device.queue] + self.workload.tick if full else 0
 
     @property
     def all_done(self) -> int:

@@ -232,7 +232,8 @@ def _copies(context: Context) -> Waits:
 def _syncs(context: Context, launches: Launches) -> Waits:
     calls, device = context.calls, context.device
     streams, records = context.once(lanes), context.once(sync_records)
-    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | _implicit(context))
+    frees = _implicit(context)
+    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | frees)
     found = [(sync[:0], sync[:0]), *launched_before(context, streams, records, sync)]
     place, event = (np.concatenate(column) for column in zip(*found, strict=True))
     end, returned = device.end[event], calls.end[sync]
@@ -242,7 +243,9 @@ def _syncs(context: Context, launches: Launches) -> Waits:
     waited = latest > calls.start[sync]
     late = (returned - latest)[waited]
     usual = min(int(median(late)), OWN_COST_NS) if len(late) else 0
-    lag = np.where(binds & waited[place], returned[place] - end, np.minimum(usual, returned[place] - end))
+    # What frees memory is at work when the device is done: as long as where it found it done.
+    own = np.where(frees[sync], returned - np.maximum(latest, calls.start[sync]), usual)[place]
+    lag = np.where(binds & waited[place], returned[place] - end, np.minimum(own, returned[place] - end))
     if len(records.kind) == 0:
         kept = _of_one_stream(context, launches, sync, place, event, binds & waited[place])
         place, event, lag = place[kept], event[kept], lag[kept]
@@ -295,7 +298,7 @@ def _full_queues(context: Context, launches: Launches) -> Waits:
         queued = queued[first[queued]]
         here = lane[event] == key
         begun = np.searchsorted(device.start[queued], calls.start[call[here]], "right")
-        full = np.searchsorted(queued, event[here]) - begun >= FULL_QUEUE_DEPTH
+        full = np.searchsorted(queued, event[here], "right") - begun >= FULL_QUEUE_DEPTH
         room = np.searchsorted(device.start[queued], calls.end[call[here]], "left") - 1
         full &= (room >= begun) & (queued[np.maximum(room, 0)] < event[here])
         parts.append((call[here][full], queued[room[full]]))

@@ -185,6 +185,8 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
 _SLOWER = "KRN118"
 """The rule about ranks on which the same kernels take longer."""
 _ABOUT_RANKS, _IMBALANCE = "RNK101", "RNK102"
+_BLOCKING = "COM107"
+"""The rule about collectives that compute could run beside."""
 _ORDER = attrgetter("order")
 _OF_ONE = "COM120"
 """What one rank's recording alone tells about waiting: the rules about ranks know better."""
@@ -392,6 +394,8 @@ def _of_run(
             kept.append(one)
             continue
         low, saving, high = worth(one)
+        # What compute hides may wait for other ranks as well.
+        high = max(high, one.most or 0) if one.rule == _BLOCKING else high
         if one.rule in thresholds and step.small(saving):
             continue
         grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)

@@ -191,8 +191,11 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         known = (one.bound, facts.amount_of("compute"))
         limit = min(facts.step_time, *(each for each in known if each is not None))
         most = max(saving, limit) if saving <= OVER * limit else facts.step_time
-        gone = len(one.change.host.start) or (one.change.shorter > (device.end - device.start)[one.change.events]).any()
-        between = tuple(min(each, round(OVER * most) if gone else most) for each in between)
+        length = device.end - device.start
+        gone = len(one.change.host.start) or (one.change.shorter > length[one.change.events]).any()
+        grown = (float(each.shorter.sum()) / max(int(length[each.events].sum()), 1) for each in one.between)
+        limits = (most * max(OVER, each) if gone else most for each in grown)
+        between = tuple(min(each, round(end)) for each, end in zip(between, limits, strict=True))
     elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)

@@ -113,7 +113,7 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
         shared = part < 1.0 and each.change is not None
-        if part < LEFT and _sums_up(each, kept, facts):
+        if part < LEFT and (_has_kernels(one, each) or _sums_up(each, kept, facts)):
             part = 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue
@@ -131,6 +131,13 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
         claims.take(price)
         kept.append(_at_most_alone(price.finding, each.change, facts) if shared else price.finding)
     return kept
+
+
+def _has_kernels(left: Finding, whole: Finding) -> bool:
+    """Whether others leave most of the device events that a finding is about, whatever they take of the host's time."""
+    if left.change is None or whole.change is None or not whole.change.shorter.any():
+        return False
+    return bool(left.change.shorter.sum() >= LEFT * whole.change.shorter.sum())
 
 
 def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding:

@@ -509,7 +509,7 @@ FIRES = {
             each=900,
             first=(1000, 1900),
             look=(1000, 1900),
-            options={"part": (0.5, 2.2222222222222223, 2.2222222222222228)},
+            options={"part": (0.1, 2.2222222222222223, 2.2222222222222228)},
         )
     ],
     "COM108": [
@@ -795,7 +795,7 @@ SILENT = {
     "COM106": [steps(gathered(as_list=False, cat=False)), steps(gathered(as_list=False, cat=True))],
     "COM107": [
         steps(waiting(wait=False)),
-        steps(waiting(wait=True, after=100)),
+        steps(waiting(wait=True, after=80)),
         steps(waiting(wait=True, optimizer=True)),
         steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
         steps(waiting(wait=True, tid=2)),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import traceanalyze
 from tests.simulate.cost import marked_steps, times_of
 from tests.simulate.matrix.causes import LAUNCHING, Cause, mended
+from tests.simulate.schedule import MAIN
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault, Recording
 from tests.simulate.writers.ascend import write_ascend
@@ -214,27 +216,28 @@ def _row(case: Case, cause: Cause, mine: list[Finding], known: list[Cause], step
 def _true(case: Case, cause: Cause, known: list[Cause]) -> int:
     """What the program gains without a cause; of a host that is too slow as a whole, once those `known` are mended.
 
-    Rules about the whole host promise what those about a part of its work leave.
+    Rules about the whole host promise what those about a part of its work leave. Untold, it costs what it does alone,
+    if that is less: a program that communicates meanwhile, say, is no faster with it mended.
     """
     if cause.special:
         return 0
-    others = [each for each in known if each is not cause] if cause.free_host else []
+    alone, others = gain_of(case, mended(case.workload, cause)), [each for each in known if each is not cause]
+    if not cause.free_host or not others:
+        return alone
     before = mended(case.workload, *others)
-    return gain_of(case, mended(before, cause)) - (gain_of(case, before) if others else 0)
+    left = gain_of(case, mended(before, cause)) - gain_of(case, before)
+    return left if cause in known else min(alone, left)
 
 
 def _first(case: Case, seen: list[Finding], rows: tuple[Row, ...], step: int) -> tuple[tuple[str, ...], bool]:
     """Causes that may come first, and whether one of them does."""
-    most = max((row.true for row in rows), default=0)
+    costly = {cause: row.true for cause, row in zip(case.causes, rows, strict=True) if row.true >= row.least * step}
+    most = max(costly.values(), default=0)
     first = seen[0] if seen and (seen[0].saving or 0) >= LEAST * step else None
-    worth = [
-        cause
-        for cause, row in zip(case.causes, rows, strict=True)
-        if row.true >= LEAST * step and row.true >= min(TIE * most, most - LEAST * step)
-    ]
+    worth = [cause for cause, true in costly.items() if true >= min(TIE * most, most - LEAST * step)]
     names = tuple(cause.fault for cause in worth)
     if first is None:
-        return names, not any(row.true >= max(2 * LEAST * step, 100_000) for row in rows)
+        return names, most < max(2 * LEAST * step, 100_000)
     if any(first.rule in cause.rules for cause in worth):
         return names, True
     # Nobody put it in, but the host of this program may be too slow as a whole.
@@ -276,12 +279,26 @@ def step_of(case: Case) -> int:
     return sum(times[step] for step in steps) // len(steps)
 
 
+@cache
+def never_waits(workload: Workload) -> bool:
+    """Whether every rank finds the next batch ready in every recorded step, or nearly."""
+    return all(
+        sum(state.end - state.start for state in run.states[MAIN] if state.loading)
+        < LEAST * (run.steps[-1].end - run.begin)
+        for run in simulate(workload)
+    )
+
+
 def gain_of(case: Case, other: Workload) -> int:
     """By how much the recorded steps are shorter in another program, in the mean.
 
     Recording begins when the device has nothing left to do, so that the host is not ahead of it in the first step. What
     costs time in that step alone, or nearly, costs none in a long run: that is done once, and no saving per step.
+
+    How fast a loader is for which the recorded loop never waits, nothing tells: what is saved is so while it keeps up.
     """
+    if never_waits(case.workload):
+        other = replace(other, faults=(*other.faults, Fault("ready_batches", 1)))
     before, after = times_of(case.workload), times_of(other)
     first, *later = (before[step] - after[step] for step in marked_steps(case.workload))
     gain, mean = sum(later) // len(later), (first + sum(later)) // (1 + len(later))

@@ -21,7 +21,7 @@ from traceanalyze.analyses.host.frames import python_rows, user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import step_of
-from traceanalyze.analyses.idle.pauses import LEAST_NS, SHRINKS, Pauses, pauses
+from traceanalyze.analyses.idle.pauses import SHRINKS, Pauses, pauses
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -222,7 +222,7 @@ def _suspected(context: Context) -> Iterator[_Pause]:
     chosen = every.irregular if scattered else ~every.recurs & ~_habitual(context, every)
     start, end = every.start[chosen], every.end[chosen]
     hit = intervals.overlaps(Intervals(start, end), intervals.merge(pieces.start[unknown], pieces.end[unknown]))
-    long = np.flatnonzero(hit.end - hit.start >= (LEAST_NS if scattered else SUSPECTED_NS))
+    long = np.flatnonzero(hit.end - hit.start >= (1 if scattered else SUSPECTED_NS))
     found: dict[int, tuple[int, int]] = {}
     for stretch, begin, time in zip(
         hit.first[long].tolist(), hit.start[long].tolist(), (hit.end - hit.start)[long].tolist(), strict=True

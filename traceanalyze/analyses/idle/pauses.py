@@ -99,11 +99,12 @@ def _between(context: Context) -> Pauses:
     places = pause_places(context, silent, context.step_track)
     recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    # Where the device waits for some of them, those of the same length hold it back as well; and those in which it has
-    # work to the end, which so are no waits for it, what comes after them.
+    # Where the device waits for some of them, those of the same length, or as irregular, hold it back as well; and those
+    # in which it has work to the end, which so are no waits for it, what comes after them.
     known = set(compress(places, waits.tolist()))
     behind = intervals.contains(intervals.merge(context.device.start, context.device.end), silent.end)
     kept = waits | (constant & (behind | np.array([place in known for place in places], np.bool_)))
+    kept |= irregular & (irregular & waits).any()
     chosen = tuple(compress(places, kept.tolist()))
     habits = (each[kept] for each in (recurs, constant, timed, irregular))
     return Pauses(silent.start[kept], silent.end[kept], chosen, *habits)
@@ -178,13 +179,17 @@ def _habits(
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
         if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
-        usual = median(length[member])
-        alike = member[np.abs(length[member] - usual) <= ALIKE * usual]
-        same = len(alike) >= TIMES and len(distinct(step[alike])) == len(steps)
-        recurs[alike if same else member] = True
-        if same:
-            constant[alike] = True
-            timed[alike] = np.ptp(np.diff(silent.end[alike])) <= np.ptp(length[alike])
+        # There may be several of a step, one after the other.
+        order = member[np.argsort(length[member], kind="stable")]
+        kinds = np.split(order, 1 + np.flatnonzero(np.diff(length[order]) > ALIKE * length[order[:-1]]))
+        for kind in kinds:
+            usual = median(length[kind])
+            alike = np.sort(kind[np.abs(length[kind] - usual) <= ALIKE * usual])
+            if len(alike) >= TIMES and len(distinct(step[alike])) == len(steps):
+                recurs[alike] = constant[alike] = True
+                timed[alike] = np.ptp(np.diff(silent.end[alike])) <= np.ptp(length[alike])
+        if not constant[member].any():
+            recurs[member] = True
     return recurs, constant, timed, step
 
 
@@ -193,7 +198,8 @@ def _irregular(
 ) -> NDArray[np.bool_]:
     """Stretches of a collector: in several steps at several places, of lengths that scatter little and do not shrink.
 
-    A place is the pair of operators around it on all launching threads; mostly they follow each other at once.
+    A place is the pair of operators around it on all launching threads, which mostly follow each other at once, and
+    how often they did in the step; not all are between the same two.
     """
     none = np.zeros(len(silent.start), np.bool_)
     nest, tracks = context.op_nest, dict.fromkeys([context.step_track, *context.threads])
@@ -213,20 +219,23 @@ def _irregular(
     before, after = (name[each].astype(np.int64) for each in (first, first + 1))
     place = np.where(inside, (before << 32) + after, -1)
     single = inside & ~recurs
-    if min(len(distinct(place[single])), len(distinct(step[single]))) < TIMES:
-        return none
     known, name = distinct(place), name.astype(np.int64)
     named = np.zeros((2, len(context.trace.strings)), np.bool_)
     named[0, before], named[1, after] = True, True
     once = np.flatnonzero(named[0, name[:-1]] & named[1, name[1:]])
     pair = (name[once] << 32) + name[once + 1]
     where = np.minimum(np.searchsorted(known, pair), len(known) - 1)
-    passed = np.bincount(where[known[where] == pair], minlength=len(known))
-    paused = np.bincount(np.searchsorted(known, place), minlength=len(known))
-    mostly = (passed > 2 * paused)[np.searchsorted(known, place)]
+    once, where = once[known[where] == pair], where[known[where] == pair]
+    own = np.searchsorted(known, place)
+    mostly = (np.bincount(where, minlength=len(known)) > 2 * np.bincount(own[single], minlength=len(known)))[own]
     chosen = np.flatnonzero(single & mostly)
+    # The same pair comes in every layer: where in the step it is tells one from the other.
+    passed = np.sort(where * len(start) + once)
+    begun = np.searchsorted(start, context.all_steps.host_start)[np.maximum(step - 1, 0)]
+    turn = np.subtract(*(np.searchsorted(passed, own * len(start) + each) for each in (first, begun)))
     length = (silent.end - silent.start)[chosen]
-    if min(len(distinct(place[chosen])), len(distinct(step[chosen]))) < TIMES or length.max() > SPREAD * length.min():
+    places, times = len(group(place[chosen], turn[chosen])), len(distinct(step[chosen]))
+    if len(distinct(place[chosen])) < 2 or min(places, times) < TIMES or length.max() > SPREAD * length.min():
         return none
     half = len(chosen) // 2
     shrinks = length[half:].max() < SHRINKS * median(length[:half])

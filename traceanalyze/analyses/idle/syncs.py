@@ -158,7 +158,7 @@ def longer_stretches(context: Context, least: int) -> Intervals:
     pieces = context.once(idle_pieces)
     own = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start >= least)
     long = intervals.merge(pieces.start[own], pieces.end[own])
-    return intervals.union(long, _quiet(pieces, PYTHON_NS), context.once(timed_stretches))
+    return intervals.union(long, _quiet(pieces, max(least, PYTHON_NS)), context.once(timed_stretches))
 
 
 def perhaps_timed(context: Context) -> Intervals:

@@ -4,7 +4,8 @@ import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
-from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.common.communication import BACKWARD, comm_finding, communicating
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
@@ -37,7 +38,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Only the sum is needed: of N reductions, N - 1 are for nothing.
     How it is measured
-        Forward passes between two optimizer steps; all-reduces asked for after each of them and before the next. The
+        Forward passes between two optimizer steps; all-reduces that the backward pass after each of them asks for. The
         saving is what the step gains without the all-reduces of all but the last, and without asking for them.
     What to do
         `with ddp.no_sync():` around the first N - 1 micro-steps (FSDP2: `set_requires_gradient_sync(False)`). Gradients
@@ -49,7 +50,9 @@ def find(facts: Facts, options: Options) -> Findings:
     ts = facts.context.trace.events.ts
     forward, updated = ts[facts.rows(RANGES, _FORWARD)], ts[facts.rows(RANGES, OPTIMIZER_STEP)]
     work = facts.once(communicating)
-    reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.issued > 0)
+    # What the program asks for itself, as the mean of a metric, is no reduction of gradients.
+    asked = names_under(facts, facts.context.event_op[work.event], BACKWARD) | (work.track != facts.context.step_track)
+    reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.issued > 0) & asked
     if len(forward) < 2 or len(updated) == 0 or not reduces.any():
         return
     # Of each forward: the optimizer step it belongs to, and whether another one follows before that.

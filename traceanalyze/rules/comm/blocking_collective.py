@@ -34,14 +34,14 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
             "async_op=True, then work that does not need the result, then work.wait() where it is needed first."
         )
     },
-    options={"part": (0.5, "own: compute that follows, over the time of the collective")},
+    options={"part": (0.1, "own: compute that follows, over the time of the collective")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """The program waits for a collective right after asking for it.
 
     What it finds
         Collectives of which the next thing their thread does is to wait, or to let the compute stream wait, although
-        compute of at least half their time follows before the next collective of the step.
+        compute of a tenth of their time or more follows before the next collective of the step.
     Why it costs time
         With `async_op=False`, the default, everything launched afterwards starts only when the collective is over.
     How it is measured

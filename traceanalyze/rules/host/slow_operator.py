@@ -11,7 +11,7 @@ from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.host_ops import NO_WORK, alone, usual_launch
 from traceanalyze.rules.common.launching import excerpt
-from traceanalyze.rules.common.one_off import one_off
+from traceanalyze.rules.common.one_off import compiling, one_off
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -73,7 +73,7 @@ def find(facts: Facts, options: Options) -> Findings:
         that. Where operators that only view a tensor are as slow, Python takes part in every one, and none is the
         cause. One that is slow once, while others of its name are not, was used for the first time: that has a cost and
         no saving, as what CGR106 tells. A collective that takes long on the host waits for other ranks, and is not told
-        here.
+        here, nor is what a compiler calls (CGR102, CGR106).
     What to do
         Make and keep tensors on the device where the operator computes on the host; else compile or capture custom
         kernels, take Python out of custom functions.
@@ -86,6 +86,8 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     counted, name, least = facts.inside(nest.start), context.op_names, options.number("least_us") * 1e3
     place = np.flatnonzero((nest.own >= least) & counted)
+    # What the compiler calls is told with compilation.
+    place = place[~intervals.contains(merged(facts.spans(compiling(facts))), nest.start[place])]
     if not len(place) or (usual := facts.once(usual_launch)) is None:
         return
     own = alone(facts, place)

@@ -82,14 +82,33 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     call, calls = facts.context.issued_by[work.event[head]], facts.context.calls
     loop = (call >= 0) & inside_ranges(facts, calls.track[call], calls.start[call], _OPTIMIZER)
+    updates = loop[np.cumsum(length) - length]
     loop |= fits(facts, work.op_name[head], r"_$")
+    # Those of an optimizer are other ones, and may be a loop over parameters (HST111).
+    for own in (updates, ~updates):
+        heads = np.repeat(own, length)
+        rows = chosen[np.repeat(heads, kernels)]
+        if len(rows):
+            yield from _of(
+                facts, rows, (head[heads], kernels[heads], length[own], loop[heads]), options.number("share")
+            )
+
+
+def _of(
+    facts: Facts,
+    chosen: NDArray[np.int64],
+    chains: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]],
+    share: float,
+) -> Findings:
+    """On some chains: their kernels, the first of each operator and how many it has, their lengths, what is a loop."""
+    work, (head, kernels, length, loop) = facts.once(computing), chains
     cuts = _cuts(work.op_name[head], length)
     certain = distinct(np.concatenate((np.cumsum(length), cuts[np.logical_or.reduceat(loop, np.append(0, cuts[:-1]))])))
     parts, every = np.diff(certain, prepend=0), np.diff(cuts, prepend=0)
     time = np.add.reduceat(work.time[chosen], np.cumsum(kernels) - kernels)
     fused, least = (chosen[np.repeat(fused_away(time, each), kernels)] for each in (parts, every))
     change = without(facts, work.event[fused])
-    if not matters(facts, chosen, change, options.number("share")):
+    if not matters(facts, chosen, change, share):
         return
     once = np.minimum.reduceat(time, certain - parts)
     yield compute_finding(

@@ -1,4 +1,4 @@
-from traceanalyze.analyses.idle.host_state import PYTHON_NS
+from traceanalyze.analyses.idle.syncs import LONG_NS
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
@@ -23,11 +23,12 @@ def find(facts: Facts, options: Options) -> Findings:
         Between backward pass and optimizer the device waits until the host has read the norm and launched the
         optimizer.
     How it is measured
-        Idle time of the device that these calls caused (definitions §7).
+        Idle time of the device that these calls caused (definitions §7), with the Python of less than 10 ms that uses
+        the norm.
     What to do
         Keep the norm on the device: `error_if_nonfinite=False`, log it rarely.
 
     References
         PyTorch Performance Tuning Guide.
     """
-    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM), with_use=PYTHON_NS)
+    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM), with_use=LONG_NS)

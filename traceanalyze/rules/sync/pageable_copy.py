@@ -28,7 +28,6 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
-    Severity,
     intervals_of,
     measured,
     rule,
@@ -94,8 +93,8 @@ def find(facts: Facts, options: Options) -> Findings:
         of the copies, as a copy on another stream can be hidden. Other copies save at most as much as other work has
         room to hide, and nothing where what they bring is made just before. Without step markers, copies before the
         first kernel, and those of which half of ten parts of the recording, equal in kernels, have hardly any, are done
-        once: no saving. Calls that mostly wait while a collective runs have a cost alone: what waits for other ranks
-        waits in the next one.
+        once: no saving. Calls that mostly wait while a collective runs save nothing at least, as what waits for other
+        ranks waits in the next one; of several ranks it is what the run gains.
     What to do
         `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
         stream. Indices that operators copy are no batch: keep them on the device.
@@ -224,6 +223,5 @@ def _finding(
     )
     if 2 * intervals.total(intervals.intersect(removed, facts.busy(DeviceClass.COMM))) <= intervals.total(removed):
         return found
-    # What waits for other ranks here waits in the next collective else: a cost that may save nothing.
-    unsure = Confidence.MEDIUM
-    return replace(found, cost=idle, bound=None, change=None, between=(), severity=Severity.LOW, confidence=unsure)
+    # What waits for other ranks here waits in the next collective else, for all that one rank's recording tells.
+    return replace(found, low=0, confidence=Confidence.LOW)
