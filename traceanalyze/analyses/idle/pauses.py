@@ -99,7 +99,7 @@ def _between(context: Context) -> Pauses:
     places = pause_places(context, silent, context.step_track)
     recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    # Where the device waits for some of them, those of the same length, or as irregular, hold it back as well; and those
+    # Where the device waits for some of them, those as long or as irregular hold it back as well; and those
     # in which it has work to the end, which so are no waits for it, what comes after them.
     known = set(compress(places, waits.tolist()))
     behind = intervals.contains(intervals.merge(context.device.start, context.device.end), silent.end)
