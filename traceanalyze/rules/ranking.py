@@ -276,11 +276,11 @@ class Claims:
         """Keep from all that follow what this one changes, and of its idle time as much as would be gone."""
         one = price.finding
         if one.change is not None:
-            self._change = together(self._change, one.change)
-        if one.change is not None and one.draws != "compute" and len(one.change.host.start) and len(one.change.events):
             # What it leaves of the work of launching these is no part of other findings. One about kernels alone names
             # what launches them, as far as it goes.
-            self._change = together(self._change, Change(launching(self._facts, one.change.events)))
+            both = one.draws != "compute" and len(one.change.host.start) and len(one.change.events)
+            host = launching(self._facts, one.change.events) if both else EMPTY
+            self._change = together(self._change, one.change, Change(host))
         # What no event ends would not be gone of anything.
         gone = np.where(self._gaps.event >= 0, price.gone, self._left) if one.change is not None else self._left
         self._time = intervals.union(self._time, *self._split(price.spans, gone))
@@ -310,9 +310,11 @@ def _restated(one: Evidence, cost: int, left: int) -> Evidence:
 
 def _without(change: Change, other: Change, events: int) -> tuple[Change, float]:
     """A change less what another one has done, and the part of it that this is."""
-    taken = np.zeros(events, np.bool_)
-    taken[other.events[other.shorter > 0]] = True
-    left = np.where(taken[change.events], 0, change.shorter)
+    left = change.shorter
+    if len(left) and len(other.events):
+        taken = np.zeros(events, np.bool_)
+        taken[other.events[other.shorter > 0]] = True
+        left = np.where(taken[change.events], 0, left)
     host = intervals.subtract(change.host, other.host)
     rest = change._replace(
         host=host,
