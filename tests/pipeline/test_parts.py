@@ -25,8 +25,9 @@ from traceanalyze.model.table import Between, Column, Kind, NotMeasured, Quantit
 from traceanalyze.model.vocabulary import DeviceClass, Level
 from traceanalyze.pipeline import Choices, parts
 from traceanalyze.pipeline.cache import Spool
-from traceanalyze.pipeline.recordings import AnalysedRank
+from traceanalyze.pipeline.recordings import AnalysedRank, Job, made
 from traceanalyze.pipeline.results import analysed_files, pack, unpack
+from traceanalyze.readers.source import Source
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -272,6 +273,23 @@ def test_a_summary_is_small_and_the_rest_is_read_when_it_is_looked_at(ranks, mon
     assert len(read) == 1
     with pytest.raises(KeyError):
         tables["nothing"]
+
+
+@pytest.mark.parametrize(
+    "name", ["pairs/sam_fast_ladder/a73da0_asdf_False.json.gz", "kineto/param/linear_kineto.json.gz"]
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_a_summary_is_small_however_much_was_found(shared_traces, name, together):
+    job = Job(Source(str(shared_traces / name)), Choices(), {}, False, False, together, False)
+    one = made(job)
+    found = parts.sections(packed(one))
+    assert len(found["summary"]) < 20_000
+    assert sum(len(each) for key, each in found.items() if key not in {"summary", "program"}) < 200_000
+    assert ("program" in found) == together
+    assert sum(each.left_out for each in one.outcome.findings) > 2000
+    again = unpack(packed(one), Spool())
+    assert same(again.outcome, one.outcome)
+    assert bool(one.outcome.faint) == together
 
 
 @examples(60)

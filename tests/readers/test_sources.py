@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers import sources
 from traceanalyze.readers import streams as background
+from traceanalyze.readers.detect import Kind
 from traceanalyze.readers.inflate import Inflation, inflate
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import Selection, expand
-from traceanalyze.readers.streams import Background, open_stream
+from traceanalyze.readers.streams import Background, open_stream, read_head
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
@@ -442,3 +444,19 @@ def test_threads_read_what_one_reads(tmp_path, monkeypatch, kind):
         assert np.array_equal(field.value, one.events.fields[name].value), name
     assert told == sorted(told)
     assert told[-1] <= file.stat().st_size
+
+
+def test_the_beginning_of_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
+    path, read = tmp_path / "one.json", []
+    path.write_text('{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 1}]}')
+    monkeypatch.setattr(sources, "read_head", lambda source: read.append(source) or read_head(source))
+    assert [sources.kind_of(Source(str(path))) for _ in range(2)] == [Kind.TRACE] * 2
+    assert len(read) == 2, "what was just written may be written again without its times telling"
+    monkeypatch.setattr(sources, "_FRESH_NS", 0)
+    assert [sources.kind_of(Source(str(path))) for _ in range(3)] == [Kind.TRACE] * 3
+    assert len(read) == 3
+    path.write_text("")
+    assert sources.kind_of(Source(str(path))) is Kind.EMPTY
+    path.unlink()
+    with pytest.raises(InputError):
+        sources.kind_of(Source(str(path)))

@@ -112,7 +112,8 @@ _INTEGERS = tuple((np.dtype(f"<i{size}"), 1 << 8 * size - 1) for size in (1, 2, 
 
 def width(values: NDArray[np.signedinteger[Any]]) -> np.dtype[Any]:
     """The type in which whole numbers take least."""
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    # Thousands of short columns are asked for it: their methods, which do the same, take twice the time.
+    low, high = (int(end.reduce(values, axis=None, initial=0)) for end in (np.minimum, np.maximum))
     return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
 
 

@@ -21,6 +21,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, singledispatch
 from importlib import import_module
+from math import prod
 from sys import intern
 from typing import Any, TypeAlias
 
@@ -205,7 +206,7 @@ def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     if values.dtype.kind != "i" or not len(values):
         return values, []
     values = values.astype(np.int64)
-    kind, steps = width(values), np.zeros_like(values)
+    kind, steps = width(values), np.zeros(len(values), np.int64)
     np.subtract(values[1:], values[:-1], out=steps[1:])
     small = width(steps)
     return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
@@ -348,7 +349,7 @@ class _Reader:
     def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         key = name, start, tuple(shape), own
         if key not in self._known:
-            stored = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
+            stored = self._arrays[name][start : start + prod(shape)]
             found = (first[0] + np.cumsum(stored, dtype=np.int64) if first else stored).astype(own, copy=not first)
             # Of thousands of ranks views take as much as what they are of.
             found = found if len(shape) == 1 else found.reshape(shape)

@@ -3,6 +3,7 @@
 import glob
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -235,10 +236,12 @@ def remote_files(text: str) -> tuple[Phrase | None, tuple[Source, ...]]:
 
 
 _AT_A_TIME = 16
+_FRESH_NS = 2_000_000_000
+"""A file that was changed so little ago may change again without its times telling."""
 
 
 @lru_cache(1 << 16)
-def _beginning(source: Source) -> Kind | InputError:
+def _beginning(source: Source, *_state: int) -> Kind | InputError:
     try:
         return sniff(read_head(source), source.name)
     except InputError as error:
@@ -246,14 +249,21 @@ def _beginning(source: Source) -> Kind | InputError:
 
 
 def kind_of(source: Source) -> Kind:
-    """What a source is by its beginning; that of one elsewhere is fetched once.
+    """What a source is by its beginning, which is read once, unless the file has changed or is just being written.
 
     Raises:
         InputError: It cannot be read.
     """
+    state: tuple[int, ...] = ()
     if not is_remote(source.path):
-        return sniff(read_head(source), source.name)
-    found = _beginning(source)
+        try:
+            file = os.stat(source.path)  # noqa: PTH116  of thousands
+        except (OSError, ValueError):
+            return sniff(read_head(source), source.name)
+        state = file.st_size, file.st_mtime_ns, file.st_ctime_ns, file.st_ino
+        if abs(time.time_ns() - file.st_ctime_ns) < _FRESH_NS:
+            return sniff(read_head(source), source.name)
+    found = _beginning(source, *state)
     if isinstance(found, InputError):
         raise found
     return found
