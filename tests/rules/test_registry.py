@@ -222,6 +222,7 @@ def test_the_order_of_rules_is_that_of_who_explains_time_first():
             "DAT103",
             "DAT106",
             "HST105",
+            "HST109",
             "KRN104",
             "KRN105",
             "KRN120",
