@@ -28,6 +28,7 @@ READY_NS = 600_000
 WAITED_NS, MORE_NS, WAITED = 1_000_000, 500_000, 0.02
 """Fetching a batch that is ready takes less, hardly so much more than the shortest call of the recording, or less of
 the time from one batch to the next where batches are large: in a longer call the loop waited for the workers."""
+_FREES = regex(r"Free")
 _BARRIER = regex(r"(gloo|mpi)[:_]\w*barrier|c10d::(monitored_)?barrier", re.IGNORECASE)
 LEAST_WAITS = 3
 """So many waits tell the pace of the workers."""
@@ -232,8 +233,7 @@ def _copies(context: Context) -> Waits:
 def _syncs(context: Context, launches: Launches) -> Waits:
     calls, device = context.calls, context.device
     streams, records = context.once(lanes), context.once(sync_records)
-    frees = _implicit(context)
-    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | frees)
+    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | _implicit(context))
     found = [(sync[:0], sync[:0]), *launched_before(context, streams, records, sync)]
     place, event = (np.concatenate(column) for column in zip(*found, strict=True))
     end, returned = device.end[event], calls.end[sync]
@@ -244,7 +244,8 @@ def _syncs(context: Context, launches: Launches) -> Waits:
     late = (returned - latest)[waited]
     usual = min(int(median(late)), OWN_COST_NS) if len(late) else 0
     # What frees memory is at work when the device is done: as long as where it found it done.
-    own = np.where(frees[sync], returned - np.maximum(latest, calls.start[sync]), usual)[place]
+    frees = context.trace.strings.matches(calls.name[sync], _FREES.search)
+    own = np.where(frees, returned - np.maximum(latest, calls.start[sync]), usual)[place]
     lag = np.where(binds & waited[place], returned[place] - end, np.minimum(own, returned[place] - end))
     if len(records.kind) == 0:
         kept = _of_one_stream(context, launches, sync, place, event, binds & waited[place])
