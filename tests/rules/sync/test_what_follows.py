@@ -132,7 +132,7 @@ def test_a_copy_of_an_index_that_waits_for_other_ranks_may_save_nothing(collecti
     assert one.cost / MS > 0.9
     # What waits for other ranks in the collective would wait in the next one.
     assert one.low == 0 if collective else one.low / MS > 0.9
-    assert (one.severity == Severity.LOW) == collective
+    assert one.severity == (Severity.MEDIUM if collective else Severity.HIGH)
 
 
 def test_python_after_a_read_that_is_no_brief_use_of_it_is_not_promised():
