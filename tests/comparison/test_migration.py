@@ -602,6 +602,22 @@ def test_what_is_wrong_on_the_npu_comes_first_with_what_to_do(
         assert said["to_kernel"][-1][2] == " (1800 MHz)"
 
 
+def test_what_an_operator_takes_by_running_more_often_is_not_told_of_its_kernels(tmp_path: Path) -> None:
+    """Twice the layers, each as before."""
+    deeper = replace(_PROGRAM, model=replace(_PROGRAM.model, layers=2 * _PROGRAM.model.layers))
+    (tmp_path / "gpu.json").write_bytes(write(simulate(_PROGRAM)[0]))
+    npu = replace(deeper, device=replace(deeper.device, vendor="ascend"))
+    home = write_ascend(tmp_path, simulate(npu)[0], AscendLayout("8.3", 1))
+    report = traceanalyze.compare(tmp_path / "gpu.json", home)
+    assert report.comparison is not None
+    found = {row.op: row for row in report.comparison.tables["migration"].records()}["aten::gelu"]
+    (said,) = found.to_do
+    values = {name: value for name, _, value in said.values}
+    layers = _PROGRAM.model.layers
+    assert (said.key, values["base"], values["candidate"]) == ("to_often", layers, 2 * layers)
+    assert values["time"] == pytest.approx(found.candidate_time_ns / 2, abs=1)
+
+
 _ALONE = {"seldom_sent", "sent_again", "sent_near", "straggler"}
 """Faults that need a program or files of their own, or change what the others cost."""
 

@@ -43,6 +43,7 @@ _SAY = sentences(
         "torch.npu.conv.allow_hf32"
     ),
     to_split="{candidate} kernels a call, {base} on the other side",
+    to_often="it runs {candidate} times a step, {base} times on the other side: {time} of it is by that",
     to_kernel=(
         "{time} more than the other side in kernels for the same work, in which the {unit} works {share} of the "
         "time{clock}"
@@ -99,6 +100,10 @@ class Work(NamedTuple):
     def each(self, own: NDArray[np.int64]) -> float:
         """Kernels a call."""
         return len(own) / max(len(np.unique(self.unit[own])), 1)
+
+    def calls_of(self, own: NDArray[np.int64]) -> int:
+        """Calls that launched these; 0 where that is not known of all."""
+        return len(np.unique(self.unit[own])) if len(own) and (self.unit[own] >= 0).all() else 0
 
     def precision(self, own: NDArray[np.int64]) -> str | None:
         """Type in which products compute, else all kernels, most of the time."""
@@ -428,6 +433,12 @@ def _advice(
         left -= changed
     if len(other) and numbers[1] - numbers[1] * len(layout) / len(own) >= 2 * numbers[0]:
         yield said(_SAY["to_split"], candidate=(Kind.NUMBER, numbers[1]), base=(Kind.NUMBER, numbers[0]))
+    number = old.calls_of(other) / per.base_steps, new.calls_of(own) / per.candidate_steps
+    oftener = round(whole * (1 - number[0] / number[1])) if 0 < number[0] < number[1] else 0
+    if min(oftener, left) >= WORTH * whole:
+        values = {"candidate": (Kind.NUMBER, number[1]), "base": (Kind.NUMBER, number[0])}
+        yield said(_SAY["to_often"], **values, time=(Kind.DURATION, per.candidate(oftener)))
+        left -= oftener
     blocks, cores = cells["blocks"], cells["cores"]
     if isinstance(blocks, float) and isinstance(cores, int) and blocks <= cores / 2 and not on_host:
         yield said(_SAY["to_fill"], blocks=(Kind.COUNT, round(blocks)), cores=(Kind.COUNT, cores))
