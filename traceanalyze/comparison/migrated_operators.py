@@ -433,17 +433,22 @@ def _advice(
         left -= changed
     if len(other) and numbers[1] - numbers[1] * len(layout) / len(own) >= 2 * numbers[0]:
         yield said(_SAY["to_split"], candidate=(Kind.NUMBER, numbers[1]), base=(Kind.NUMBER, numbers[0]))
-    number = old.calls_of(other) / per.base_steps, new.calls_of(own) / per.candidate_steps
-    oftener = round(whole * (1 - number[0] / number[1])) if 0 < number[0] < number[1] else 0
+    often, oftener = _often(old.calls_of(other) / per.base_steps, new.calls_of(own) / per.candidate_steps, whole, per)
     if min(oftener, left) >= WORTH * whole:
-        values = {"candidate": (Kind.NUMBER, number[1]), "base": (Kind.NUMBER, number[0])}
-        yield said(_SAY["to_often"], **values, time=(Kind.DURATION, per.candidate(oftener)))
+        yield often
         left -= oftener
     blocks, cores = cells["blocks"], cells["cores"]
     if isinstance(blocks, float) and isinstance(cores, int) and blocks <= cores / 2 and not on_host:
         yield said(_SAY["to_fill"], blocks=(Kind.COUNT, round(blocks)), cores=(Kind.COUNT, cores))
     if left >= WORTH * whole:
         yield from _of_kernels(cells, round(left / per.candidate_steps) if len(other) else None)
+
+
+def _often(before: float, after: float, whole: int, per: PerStep) -> tuple[Message, int]:
+    """What is said of so many calls a step, and how much of the time is by their number."""
+    time = round(whole * (1 - before / after)) if 0 < before < after else 0
+    calls = {"candidate": (Kind.NUMBER, after), "base": (Kind.NUMBER, before)}
+    return said(_SAY["to_often"], **calls, time=(Kind.DURATION, per.candidate(time))), time
 
 
 def _by_others(work: Work, own: NDArray[np.int64]) -> NDArray[np.bool_]:
