@@ -413,13 +413,9 @@ def _advice(
     if on_host >= WORTH * whole:
         yield said(_SAY["to_cores"], time=(Kind.DURATION, per.candidate(on_host)))
         left -= on_host
-    before, after = cells["base_precision"], cells["candidate_precision"]
     numbers = old.each(other), new.each(own)
     api = _API.get(name.removesuffix(BACKWARD_SUFFIX))
-    if not len(other):
-        yield said(_SAY[cells["only"]])
-    elif faster := _faster_type(before, after):
-        yield said(_SAY[faster], base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
+    yield from (_of_type(cells) if len(other) else (said(_SAY[cells["only"]]),))
     if (
         api is not None
         and numbers[1] > max(numbers[0], 1)
@@ -442,6 +438,13 @@ def _advice(
         yield said(_SAY["to_fill"], blocks=(Kind.COUNT, round(blocks)), cores=(Kind.COUNT, cores))
     if left >= WORTH * whole:
         yield from _of_kernels(cells, round(left / per.candidate_steps) if len(other) else None)
+
+
+def _of_type(cells: dict[str, Any]) -> Iterator[Message]:
+    """Where the other side computes in a faster type."""
+    before, after = cells["base_precision"], cells["candidate_precision"]
+    if faster := _faster_type(before, after):
+        yield said(_SAY[faster], base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
 
 
 def _often(before: float, after: float, whole: int, per: PerStep) -> tuple[Message, int]:
