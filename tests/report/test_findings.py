@@ -147,7 +147,8 @@ def test_it_is_said_why_more_is_saved_than_the_kernels_take(tmp_path, kernel, wh
         at = number * 1000
         b.step(number, at, 1000)
         for begin in range(at, at + 800, 100):
-            b.op("aten::mul", begin, 95, **{"Input Dims": [[1024, 1024]] * 2, "Input type": ["float"] * 2})
+            name = "aten::mul" if begin % 200 else "aten::add"
+            b.op(name, begin, 95, **{"Input Dims": [[1024, 1024]] * 2, "Input type": ["float"] * 2})
             name = "void at::native::vectorized_elementwise_kernel<4>"
             b.launch(begin + 80, 10, begin + 85, kernel, name=name)
         b.launch(at + 830, 10, at + 885, 100, name="gemm")
