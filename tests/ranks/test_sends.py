@@ -9,8 +9,8 @@ import pytest
 
 from tests.ranks.make import rank
 from traceanalyze.ranks.compare import compare_ranks
-from traceanalyze.ranks.links import between, moves, sends
 from traceanalyze.ranks.results import Group
+from traceanalyze.ranks.sends import between, moves, sends
 
 RANKS, STEPS = 4, ("ProfilerStep#1", "ProfilerStep#2")
 

@@ -18,8 +18,8 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
-from traceanalyze.ranks.links import between, sends
 from traceanalyze.ranks.results import Experts, Group, Ran
+from traceanalyze.ranks.sends import between, sends
 from traceanalyze.ranks.spread import MOST, POINTS, ran, spread_tables, times
 
 NOTHING = times([], np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.ranks.links import between, links, sends, waits_between
+from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
 from traceanalyze.ranks.pipeline import pipeline_tables
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary
+from traceanalyze.ranks.sends import between, sends, waits_between
 from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits

@@ -342,7 +342,7 @@ def columns_of(groups: Sequence[MatchedGroup]) -> dict[int, list[tuple[int, int]
 
 
 class ExposedWaits(NamedTuple):
-    """Waiting for other ranks in communication that nothing hides (`ranks.waits`, `ranks.links`)."""
+    """Waiting for other ranks in communication that nothing hides (`ranks.waits`, `ranks.sends`)."""
 
     by_step: NDArray[np.int64]
     """(ranks, steps) ns of each rank in each common step."""

@@ -23,9 +23,10 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
-from traceanalyze.ranks.links import MOST_RANKS, link_traffic, networked_groups, partners
+from traceanalyze.ranks.links import MOST_RANKS, link_traffic, networked_groups
 from traceanalyze.ranks.pipeline import stages
 from traceanalyze.ranks.results import Group, KernelTimes, RankCollectives, RankSummary, members_of
+from traceanalyze.ranks.sends import partners
 from traceanalyze.ranks.spread import ran
 
 _OWN = regex(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
