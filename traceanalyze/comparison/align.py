@@ -30,8 +30,8 @@ FIRST_BAND = 64
 """Least half width of the first band tried."""
 MEMORY_BITS = 1 << 28
 """Bits that a table may take (32 MB)."""
-_FIRST = 0xE000
-"""First of the letters that stand for names."""
+_FIRST, _MOST_NAMES = 0xE000, 2000
+"""First of the letters that stand for names, and more operators than a program has."""
 
 
 class _Rows(NamedTuple):
@@ -175,6 +175,8 @@ def _written_out(sides: Sequence[Context], options: CompareOptions, known: Fused
     """
     names = [_in_order(side, options, known) for side in sides]
     every = sorted({*names[0], *names[1]})
+    if len(every) > _MOST_NAMES:
+        return ()
     # A letter for each name, so that calls in order are a text.
     letter = {name: chr(_FIRST + at) for at, name in enumerate(every)}
     texts = ["".join(letter[name] for name in own) for own in names]
@@ -188,9 +190,10 @@ def _written_out(sides: Sequence[Context], options: CompareOptions, known: Fused
     parts: dict[tuple[int, str], set[str]] = {}
     for at in (0, 1):
         for own, instead in zip(gaps[at], gaps[1 - at], strict=True):
-            for one in {*own} - run[1 - at]:
-                part = instead[: len(instead) // len(own)]
-                parts.setdefault((at, one), set()).add(part if part * own.count(one) == instead else "")
+            part, kinds = instead[: len(instead) // max(len(own), 1)], {*own}
+            whole = part if len(kinds) == 1 and part * len(own) == instead else ""
+            for one in kinds - run[1 - at]:
+                parts.setdefault((at, one), set()).add(whole)
     found: dict[str, str] = {}
     for (at, one), (part, *more) in sorted(parts.items(), key=lambda each: (-max(map(len, each[1])), each[0])):
         another = {*run[at], *found} | (pytorch if one in pytorch else set())
