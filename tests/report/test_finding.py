@@ -16,7 +16,7 @@ import traceanalyze
 from tests.report.make import MS, analysis, in_workbook
 from traceanalyze.locales import texts
 from traceanalyze.pipeline import parts
-from traceanalyze.pipeline.recordings import MOST_INTERVALS as KEPT
+from traceanalyze.pipeline.recordings import KEPT_INTERVALS as KEPT
 from traceanalyze.pipeline.recordings import AnalysedRank, bounded
 from traceanalyze.report import folder, html, markdown, xlsx
 from traceanalyze.report import json as json_report

@@ -429,9 +429,10 @@ def _advice(
         left -= changed
     if len(other) and numbers[1] - numbers[1] * len(layout) / len(own) >= 2 * numbers[0]:
         yield said(_SAY["to_split"], candidate=(Kind.NUMBER, numbers[1]), base=(Kind.NUMBER, numbers[0]))
-    often, oftener = _often(old.calls_of(other) / per.base_steps, new.calls_of(own) / per.candidate_steps, whole, per)
-    if min(oftener, left) >= WORTH * whole:
-        yield often
+    calls = old.calls_of(other) / per.base_steps, new.calls_of(own) / per.candidate_steps
+    if (oftener := min(_by_number(calls, whole), left)) >= WORTH * whole:
+        values = {"base": (Kind.NUMBER, calls[0]), "candidate": (Kind.NUMBER, calls[1])}
+        yield said(_SAY["to_often"], **values, time=(Kind.DURATION, per.candidate(oftener)))
         left -= oftener
     blocks, cores = cells["blocks"], cells["cores"]
     if isinstance(blocks, float) and isinstance(cores, int) and blocks <= cores / 2 and not on_host:
@@ -447,11 +448,9 @@ def _of_type(cells: dict[str, Any]) -> Iterator[Message]:
         yield said(_SAY[faster], base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
 
 
-def _often(before: float, after: float, whole: int, per: PerStep) -> tuple[Message, int]:
-    """What is said of so many calls a step, and how much of the time is by their number."""
-    time = round(whole * (1 - before / after)) if 0 < before < after else 0
-    calls = {"candidate": (Kind.NUMBER, after), "base": (Kind.NUMBER, before)}
-    return said(_SAY["to_often"], **calls, time=(Kind.DURATION, per.candidate(time))), time
+def _by_number(calls: tuple[float, float], whole: int) -> int:
+    """How much of the candidate's time is by its calling the operator more often a step than the base."""
+    return round(whole * (1 - calls[0] / calls[1])) if 0 < calls[0] < calls[1] else 0
 
 
 def _by_others(work: Work, own: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -313,7 +313,7 @@ def without_bulk(one: AnalysedRank) -> AnalysedRank:
     return one._replace(analysis=one.analysis._replace(trace=replace(sampled(trace), read=trace.read)))
 
 
-MOST_INTERVALS = 200
+KEPT_INTERVALS = 200
 """Intervals of a finding that are kept of one of several ranks, longest first: no report lists or marks more."""
 
 
@@ -333,7 +333,7 @@ def _longest_only(one: Finding, start: NDArray[np.int64], end: NDArray[np.int64]
         return replace(one, between=())
     spans, shown = merged(one.intervals), _longest(one)
     length = spans.end - spans.start
-    rows = {*np.argsort(-length, kind="stable")[:MOST_INTERVALS].tolist()}
+    rows = {*np.argsort(-length, kind="stable")[:KEPT_INTERVALS].tolist()}
     if len(rows) < len(length):
         first = np.searchsorted(spans.end, start, "right").tolist()
         last = np.searchsorted(spans.start, end, "left").tolist()
