@@ -55,8 +55,8 @@ class SideInfo:
 
     Copies and fills do not count on an NPU, nor where categories of events have capitals, as with msprof-analyze.
     """
-    copied: int = 0
-    """Of this time copies that neither compute nor communication hides."""
+    copied: int | None = 0
+    """Of this time copies that neither compute nor communication hides; None where that is."""
     waited: int | None = None
     """Time of communication that is waiting for other ranks, by the recordings of all of them; None without these."""
     unrecorded: tuple[int, ...] | None = None

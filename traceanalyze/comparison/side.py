@@ -165,11 +165,11 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
     )
 
 
-def _kernel_span(context: Context, exclusive: NDArray[np.int64]) -> tuple[int | None, int]:
+def _kernel_span(context: Context, exclusive: NDArray[np.int64]) -> tuple[int, int] | tuple[None, None]:
     """Time from the first to the last work of the device, and that of copies in it which nothing hides."""
     work, device = context.once(device_work).event, context.device
     if "communication" in context.unmeasured:
-        return None, 0
+        return None, None
     if len(work) == 0:
         return 0, 0
     counts = device.klass[work] != DeviceClass.MEM

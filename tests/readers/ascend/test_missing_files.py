@@ -284,7 +284,7 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
     sheet = sheets["OverallMetrics"]
     told = sheet.set_index(sheet["Index"].str.strip())["Duration(ms).1"].dropna()
     assert ("Computing Time" in told) == (part == "communication")
-    assert not {"Uncovered Communication Time", "Wait", "Transmit", "Free Time", "E2E Time"} & set(told.index)
+    assert not {"Uncovered Communication Time", "Wait", "Transmit", "Free Time", "SDMA", "E2E Time"} & set(told.index)
     assert "the recording lacks work" in " ".join(map(str, compared.notes))
 
 
