@@ -142,6 +142,19 @@ def test_an_executor_of_the_user_does_all_the_work(executor):
     assert (os.getpid() in {process for _, process in found.values()}) == (executor is ThreadPoolExecutor)
 
 
+def test_where_an_executor_of_the_user_is_shut_down_this_process_does_the_rest():
+    pool = ThreadPoolExecutor(1)
+
+    def work(at):
+        if at == 0:
+            time.sleep(0.2)
+            pool.shutdown(wait=False, cancel_futures=True)
+        return at * at
+
+    for _ in range(2):
+        assert sorted(map_ranks(work, range(3), 0, pool)) == [(0, 0), (1, 1), (2, 4)]
+
+
 _PARENT = """
 from tests.pipeline.test_results import sleeping
 from traceanalyze.pipeline.results import map_ranks

@@ -409,8 +409,9 @@ def map_ranks(
     if executor is None and workers < 2:
         yield from ((at, work(item)) for at, item in enumerate(items))
         return
-    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+    from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
     from multiprocessing import get_context
+    from queue import SimpleQueue
 
     left = dict(enumerate(items))
     elsewhere: dict[Future[Made | None], int] = {}
@@ -427,9 +428,17 @@ def map_ranks(
                     elsewhere[pool.submit(_unless_taken, work, at, items[at])] = at
             yield from _beside(elsewhere, work, left, taken)
         else:
-            elsewhere |= {pool.submit(work, item): at for at, item in left.items()}
-        yield from _done(as_completed([*elsewhere]), elsewhere, left)
-    except (BrokenExecutor, OSError):
+            try:
+                elsewhere |= {pool.submit(work, item): at for at, item in left.items()}
+            except RuntimeError as error:
+                # It was shut down.
+                raise BrokenExecutor from error
+        # `as_completed` would wait for ever for what an executor cancels when it is shut down.
+        done: SimpleQueue[Future[Made | None]] = SimpleQueue()
+        for future in elsewhere:
+            future.add_done_callback(done.put)
+        yield from _done((done.get() for _ in range(len(elsewhere))), elsewhere, left)
+    except (BrokenExecutor, CancelledError, OSError):
         yield from ((at, work(item)) for at, item in left.items())
     finally:
         if executor is None:
