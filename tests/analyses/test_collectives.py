@@ -147,6 +147,17 @@ def test_the_size_of_a_group_may_come_from_its_ranks_or_the_header():
         ("[0, 1, 2]", "0-2"),
         ("[4]", "4"),
         ("[0, 2]", "0, 2"),
+        ("[0, 1, 4, 5]", "0, 1, 4, 5"),
+        (str([*range(13)]), "0-12"),
+        (str([*range(5, 101, 8)]), "5, 13, 21, 29, 37, 45, 53, 61, 69, 77, 85, 93"),
+        (str([*range(5, 102, 8)]), "5, 13, …, 101"),
+        (str([*range(5, 102, 8), 103]), "5, 13, 21, 29, 37, 45, 53, 61, 69, 77, 85, 93, 101, 103"),
+        (str([*range(8), *range(16, 24)]), "0-7, 16-23"),
+        (str([at for at in range(128) if at // 8 % 2]), "8-15, 24-31, …, 120-127"),
+        (
+            str([at for at in range(128) if at // 8 % 2][:-1]),
+            "8-15, 24-31, 40-47, 56-63, 72-79, 88-95, 104-111, 120-126",
+        ),
         ("default_pg", "default_pg"),
         ("7", "7"),
         # As many ranks as from one to the other have no room in any memory.

@@ -97,6 +97,20 @@ def test_groups_of_other_ranks_meet_only_groups_of_their_size():
     }
 
 
+def test_groups_of_many_ranks_meet_only_groups_of_their_size():
+    every, rows = str([*range(0, 512, 8)]), str([at for at in range(512) if at // 8 % 8 == 0])
+    base = side(*((NCCL, 7, stated("allreduce", 64, ranks)) for ranks in (every, "[0, 1]")))
+    candidate = side(
+        *((NCCL, 5, stated("allreduce", 64, ranks)) for ranks in (str([*range(1, 505, 8)]), rows, "[0, 1]"))
+    )
+    groups = {row[1]: row[3:] for row in told(base, candidate)}
+    assert groups == {
+        "0-1": ((1, 7), (1, 5)),
+        "0, 8, …, 504 → 0-7, 64-71, …, 448-455": ((1, 7), (1, 5)),
+        "1, 9, …, 497": (None, (1, 5)),
+    }
+
+
 def test_exposed_time_is_that_of_the_partition_and_waiting_needs_more():
     one = side((NCCL, 30, stated("allreduce", 64)), (NCCL, 20, stated("allreduce", 128)), compute=40)
     rows = collective_pairs(one, one, CompareOptions())

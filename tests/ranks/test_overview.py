@@ -112,6 +112,16 @@ def test_of_many_ranks_the_picture_shows_machines(cluster):
     assert slow[0].of_mean == pytest.approx(sum(cluster.own_time[96:104]) / 8 / mean, rel=0.02)
 
 
+def test_of_many_ranks_those_that_others_wait_for_stand_first(cluster):
+    table = rank_waits(cluster)
+    rows = list(table.records())
+    late = [one.straggler for one in rows]
+    assert (table.ranked, rows[0].rank, late.index(False)) == (True, "101", sum(late))
+    last = [one.times_last for one in rows if not one.straggler]
+    assert last == sorted(last, reverse=True)
+    assert last[0] > last[-1]
+
+
 def test_of_many_collectives_those_with_most_waiting_are_told():
     many = compare_ranks(fleet_summaries(Fleet(tensor=8, data=450, layers=1, steps=2, kernels=1)))
     table = collective_waits(many)

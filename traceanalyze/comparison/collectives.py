@@ -68,12 +68,18 @@ def _labels(context: Context) -> list[str]:
     return [labels[each] for each in dict.fromkeys(of.tolist())]
 
 
+_EVENLY = regex(r"(\d{1,9})(?:-(\d{1,9}))?, (\d{1,9})(?:-\d{1,9})?, …, (\d{1,9})(?:-\d{1,9})?")
+
+
 def _size(label: str) -> int | None:
     """Ranks of a group that is called by them, see `ranks_label`."""
-    if not re.fullmatch(r"\d+(-\d{1,9}|(, \d+)*)", label):
+    if found := _EVENLY.fullmatch(label):
+        first, to, second, last = (int(each or found[1]) for each in found.groups())
+        return (to - first + 1) * ((last - first) // max(second - first, 1) + 1)
+    if not re.fullmatch(r"\d{1,9}(-\d{1,9})?(, \d{1,9}(-\d{1,9})?)*", label):
         return None
-    first, to, last = label.partition("-")
-    return int(last) - int(first) + 1 if to else label.count(",") + 1
+    rows = (row.partition("-") for row in label.split(", "))
+    return sum(int(last or first) - int(first) + 1 for first, _, last in rows)
 
 
 def several(names: tuple[Mapping[str, str], Mapping[str, str]]) -> bool:

@@ -217,10 +217,12 @@ def rank_waits(cluster: Cluster) -> Table:
     unused = set() if any(between) else {"point_to_point_ns"}
     if all(isinstance(one, NotMeasured) for one in recorded):
         unused |= {"recorded_wait_ns", "waited_for"}
+    many = len(rows) > MANY
+    if many:
+        # Nearly all of many ranks wait: first those they wait for, and who is last to collectives.
+        rows.sort(key=lambda row: (row["straggler"] is not True, -(row["matched"] and row["times_last"])))
     table = _RANK_WAITS.fill_records(rows).drop(*unused)
-    if len(rows) > MANY:
-        # Nearly all of many ranks wait; whom they wait for is last to collectives.
-        table = replace(table, worst="times_last")
+    table = replace(table, worst=None, ranked=True) if many else table
     # Where waits are but lower bounds, what the tasks of the collectives tell is the better answer.
     better = "recorded_wait_ns" if notes else ""
     return replace(

@@ -5,6 +5,7 @@ What a collective is stands on the host, in the record that describes it.
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -259,17 +260,32 @@ def _busbw(algbw: _Measure, kind: str, ranks: _Amount) -> _Measure:
     return NotMeasured("no_bus_bandwidth") if factor is None else algbw * factor
 
 
+_MOST_LISTED, _MOST_PARTS = 12, 4
+"""Ranks of a group that are named one by one, and rows of ranks."""
+
+
 def listed_ranks(text: str) -> list[int]:
     """Ranks that the text of a group lists; what has more digits is none."""
     return [int(number) for number in re.findall(r"(?<!\d)\d{1,9}(?!\d)", text)]
 
 
 def ranks_label(text: str) -> str:
-    """`[0, 1, 2, 3]` as `0-3`; a list that is not a range, or a group's name, as it is."""
+    """`[0, 1, 2, 3]` as `0-3`, and of many at even distances the first and the last: `0, 8, …, 504`.
+
+    Another list, or a group's name, as it is. No two lists have the same label.
+    """
     listed = listed_ranks(text) if re.fullmatch(r"\[[\d,\s]+\]", text) else []
-    if len(listed) > 1 and listed == list(range(listed[0], listed[0] + len(listed))):
-        return f"{listed[0]}-{listed[-1]}"
-    return ", ".join(map(str, listed)) or text
+    breaks = [at for at, (one, other) in enumerate(pairwise(listed), 1) if other != one + 1]
+    rows = [listed[start:stop] for start, stop in pairwise([0, *breaks, len(listed)])]
+    if len(rows) > 1 and len(listed) <= _MOST_LISTED:
+        return ", ".join(map(str, listed))
+    parts = [f"{row[0]}-{row[-1]}" if len(row) > 1 else str(*row) for row in rows]
+    if (
+        len(parts) > _MOST_PARTS
+        and len({(other[0] - one[0], len(one), len(other)) for one, other in pairwise(rows)}) == 1
+    ):
+        parts[2:-1] = "…"
+    return ", ".join(parts) or text
 
 
 def description_rows(context: Context, event: Rows) -> Rows:
