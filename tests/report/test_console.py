@@ -175,6 +175,10 @@ def test_long_runs_show_the_slowest_steps():
 def test_top_limits_ranked_tables():
     text = show([analysis()], top=2)
     assert "and 7 more; --top 9 shows them" in text
+    texts = {"op": "aten::item", "call": "cudaEventSynchronize", "kind": None}
+    rows = [{**dict.fromkeys(SYNC_POINTS.keys, 1), **texts}] * 1_200
+    text = show([with_table(analysis(), SYNC_POINTS.fill_records(rows))], top=2)
+    assert "and 1,198 more; --top 1200 shows them" in text
 
 
 def test_chosen_ranks_are_shown_one_after_another():

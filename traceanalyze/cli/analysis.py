@@ -111,10 +111,12 @@ def history_of(store: str, shown: Shown) -> None:
 
 
 def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":
-    """Says what nobody needs to know, to those who want to."""
+    """Says what nobody needs to know, to those who want to; once, however often it is so."""
+    from functools import cache
+
     from traceanalyze.cli.output import tell_written
 
-    return (lambda said: tell_written(said, shown.lang)) if shown.verbose else None
+    return cache(lambda said: tell_written(said, shown.lang)) if shown.verbose else None
 
 
 def traces_or_memory(

@@ -160,10 +160,10 @@ class Printer(NamedTuple):
         picked = pick(table, top or self.view.top, everything=self.view.detail == Detail.VERBOSE)
         every = len(picked.rows) + picked.left_out
         if picked.worst_first:
-            title = words["slowest_of"].format(title=title, count=len(picked.rows), all=every)
+            title = words["slowest_of"].format(title=title, count=len(picked.rows), all=f"{every:,}")
         lines = [self.painted(title, "bold"), *table_lines(table, picked, self.formatter, self.style)]
         if picked.left_out and not picked.worst_first:
-            lines.append(self.painted(words["more_rows"].format(count=picked.left_out, all=every), "dim"))
+            lines.append(self.painted(words["more_rows"].format(count=f"{picked.left_out:,}", all=every), "dim"))
         lines += [self.painted(line, "dim") for line in absent_lines(table, picked, self.formatter, self.style)]
         return "\n".join([*lines, *self._whole_names(table, picked.rows), *notes])
 
