@@ -37,6 +37,9 @@ SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_T
         ("2/8", SLURM, (2, 8)),
         ("/8", {"SLURM_ARRAY_TASK_ID": "5"}, (5, 8)),
         ("/8", SLURM, (2, 8)),
+        ("/4", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "4"}, (2, 4)),
+        # `sbatch --array=3,7`, for the shares that failed.
+        ("/8", {**SLURM, "SLURM_ARRAY_TASK_STEP": "1", "SLURM_ARRAY_TASK_COUNT": "2"}, (7, 8)),
         ("/8", {"JOB_COMPLETION_INDEX": "5"}, (5, 8)),
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "4"}, (2, 4)),
     ],

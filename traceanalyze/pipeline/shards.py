@@ -73,6 +73,9 @@ def shard_of(text: str, stated: Mapping[str, str] = os.environ) -> Shard:
     index, slash, count = (
         (text, "/", stated.get("SLURM_ARRAY_TASK_COUNT", "")) if text == "auto" else text.partition("/")
     )
+    if stated.get("SLURM_ARRAY_TASK_COUNT", count) != count:
+        # Some shares alone, run again: their numbers are those of before.
+        first, step = "0", "1"
     try:
         if index in {"", "auto"}:
             own = (int(task) - int(first)) // max(int(step), 1) if task else int(stated.get("JOB_COMPLETION_INDEX", ""))
