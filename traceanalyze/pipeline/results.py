@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, Phrase, UsageError
-from traceanalyze.model.native import give_back
+from traceanalyze.model.native import give_back, keep_freed
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
@@ -70,6 +71,8 @@ class Work(NamedTuple):
     """Folder in which results are kept from run to run; empty: that of the user."""
     tell: Callable[[Phrase], None] | None = None
     """Is told where that folder cannot be used."""
+    own: bool = False
+    """This process does nothing else."""
 
 
 ALONE = Work()
@@ -279,6 +282,8 @@ def _workers(jobs: Collection[Job], work: Work) -> int:
 def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) -> Iterator[tuple[int, bytes | Result]]:
     """Parts of the jobs by their places, made by whoever does the work."""
     waiting, workers = [*jobs.values()], _workers(jobs.values(), work)
+    if work.own and len(jobs) > MOST_TOGETHER:
+        keep_freed()
     if workers == 1:
         for (at, job), tell in zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True):
             result = made(job, tell)
@@ -501,6 +506,10 @@ def _unless_taken(work: Callable[[Item], Made], at: int, item: Item) -> Made | N
 def _begin(taken: Array[c_byte], stop: Connection) -> None:
     """In a worker: it ends when the process that started it says so, or does, even without time for a word."""
     _TAKEN[:] = [taken]
+    # As in the process that started it.
+    gc.disable()
+    if len(taken) > MOST_TOGETHER:
+        keep_freed()
     # Who interrupts it interrupts the other, too, which tells it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
