@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyze.pipeline.results import LARGE, map_ranks, workers_for
+from tests.builder import TraceBuilder
+from traceanalyze.model.vocabulary import Detail
+from traceanalyze.pipeline import Choices, reports, results
+from traceanalyze.pipeline.results import LARGE, Work, map_ranks, workers_for
 
 
 def squared(number):
@@ -188,3 +192,46 @@ def _lives(process):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+_PAGES_OF_A_SECOND_ROUND = """
+import resource, sys
+import numpy as np
+from traceanalyze.model.native import keep_freed
+
+def pages():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    kept = [np.ones(3 << 20, np.uint8) for _ in range(6)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if sys.argv[1] == "kept":
+    keep_freed()
+pages()
+print(pages())
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="a C library that cannot be told")
+def test_what_is_freed_may_stay_for_the_next_job():
+    kept, given_back = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", _PAGES_OF_A_SECOND_ROUND, how], capture_output=True, check=True
+            ).stdout
+        )
+        for how in ("kept", "given back")
+    )
+    assert kept < 500 < 2000 < given_back
+
+
+@pytest.mark.parametrize(("own", "ranks", "times"), [(True, 17, 1), (True, 16, 0), (False, 17, 0)])
+def test_only_a_process_of_its_own_keeps_what_is_freed_of_many_ranks(tmp_path, monkeypatch, own, ranks, times):
+    kept = []
+    monkeypatch.setattr(results, "keep_freed", lambda: kept.append(1))
+    for rank in range(ranks):
+        made = TraceBuilder()
+        made.header = {"distributedInfo": {"rank": rank, "world_size": ranks}}
+        made.launch(0, 5, 10, 20 + rank)
+        made.write(tmp_path / f"rank{rank}.json")
+    reports([str(tmp_path)], Choices(detail=Detail.QUIET), work=Work(cache=str(tmp_path / "cache"), own=own))
+    assert len(kept) == times

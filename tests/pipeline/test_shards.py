@@ -15,16 +15,24 @@ from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write as as_kineto
 from traceanalyze import plugins
+from traceanalyze.analyses.analyze import context_of
+from traceanalyze.analyses.options import Options
 from traceanalyze.cli.app import app
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline import Choices, parts, postmortem, reports, results, run_report, shards
 from traceanalyze.pipeline.postmortem import postmortem_reports
+from traceanalyze.pipeline.recordings import analysed
 from traceanalyze.pipeline.results import ALONE, Work
 from traceanalyze.pipeline.shards import Shard, merged_reports, shard_of, write_shard
 from traceanalyze.ranks import compare
+from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.sources import expand
+from traceanalyze.report.console import Style
+from traceanalyze.report.console import render as on_screen
 from traceanalyze.report.json import render
+from traceanalyze.rules.evaluate import plan
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_STEP": "2"}
@@ -259,3 +267,33 @@ def test_on_the_command_line(tmp_path):
         refused = CliRunner().invoke(app, ["analyze", run, "--shard", "0/2", *wrong])
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert "give the folder of the parts, -o DIR/" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["gpu_two_ranks", "gpu_data_loading", "gpu_sync", "npu_training", "cpu_training"])
+def test_rules_find_the_same_in_a_rank_that_is_not_shown(name):
+    for source in expand([str(SAMPLES / name)]).sources:
+        (one, other) = (
+            analysed(context_of(read_trace(source), Options()), plan(), detail=Detail.NORMAL, shown=shown)
+            for shown in (True, False)
+        )
+        assert one.outcome.findings
+        assert parts.dumps(one.outcome) == parts.dumps(other.outcome)
+        assert one.analysis.backward == other.analysis.backward
+        assert other.analysis.tables.keys() <= one.analysis.tables.keys()
+
+
+def test_a_short_report_makes_the_tables_of_the_one_rank_that_it_shows(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 3)
+    path, choices = str(ranks_of(tmp_path / "run", 6)), Choices(detail=Detail.NORMAL)
+    (short,) = reports([path], choices)
+    (every,) = reports([path], choices._replace(ranks="0-5"))
+    worth_full = results._worth_full
+    monkeypatch.setattr(
+        results, "_worth_full", lambda *given: ((found := worth_full(*given))[0], {*found[0]}, found[2])
+    )
+    (whole,) = reports([path], choices)
+    sizes = [len(rank.tables) for rank in short.ranks]
+    (lead,) = short.focus
+    assert sizes[lead] > max(size for at, size in enumerate(sizes) if at != lead)
+    assert len({len(rank.tables) for rank in every.ranks}) == len({len(rank.tables) for rank in whole.ranks}) == 1
+    assert on_screen(short, texts(), Style(width=100)) == on_screen(whole, texts(), Style(width=100))

@@ -12,6 +12,7 @@ from traceanalyze.analyses.idle.idle import idle_causes
 from traceanalyze.analyses.idle.syncs import worth_naming
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.analyses.results import Check, RankAnalysis
+from traceanalyze.analyses.steps.phases import backward_only
 from traceanalyze.analyses.steps.split import host_split_tables, partitions
 from traceanalyze.errors import Phrase, Unmatched, UsageError
 from traceanalyze.model.columns import Sparse
@@ -33,11 +34,13 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     return analyze_context(context_of(trace, options or Options()))
 
 
-def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summary: bool = False) -> RankAnalysis:
+def analyze_context(
+    context: Context, detail: Detail = Detail.VERBOSE, *, summary: bool = False, shown: bool = True
+) -> RankAnalysis:
     """The same, for those who go on with the derived tables; with less `detail` only what such a view needs.
 
     Of a `summary`, whose rank gets no verdict, that is neither what its sync points cost nor, with a device, what its
-    host did.
+    host did. Of a rank that is not `shown` there are the tables that rules read.
     """
     device = len(context.device) > 0
     checks: tuple[Check, ...] = ()
@@ -54,9 +57,9 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summar
             tables += inference(context)
     else:
         # Imported here: a verdict needs only a few of the analyses.
-        from traceanalyze.analyses.tables import tables_of
+        from traceanalyze.analyses.tables import rule_tables, tables_of
 
-        tables = tables_of(context, full=detail == Detail.VERBOSE)
+        tables = tables_of(context, full=detail == Detail.VERBOSE) if shown else rule_tables(context)
     by_key = {table.key: table for table in tables}
     return RankAnalysis(
         trace=context.trace,
@@ -69,7 +72,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summar
         checks=checks,
         tables=by_key,
         synced=context.once(worth_naming) if device and not summary else {},
-        backward=by_key["kernels"]["name"].backward if "kernels" in by_key else frozenset(),
+        backward=context.once(backward_only) if "op_rates" in by_key else frozenset(),
     )
 
 

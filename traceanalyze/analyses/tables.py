@@ -104,6 +104,16 @@ def tables_of(context: Context, *, full: bool = True) -> list[Table]:
     return [*split.host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]
 
 
+def rule_tables(context: Context) -> list[Table]:
+    """Of a rank that is not shown: where its step time went, and what rules and its verdict read."""
+    if not len(context.device):
+        return tables_of(context, full=False)
+    by_phase = phases(context)[:1] if context.step_track >= 0 else ()
+    work = () if context.trace.origin.form == "sums" else (kernels.kernel_types(context), op_rates(context))
+    tables = split_table(context), *by_phase, *inference(context), context.once(gc_pauses), *work
+    return [*tables, *memory_tables(context)]
+
+
 def split_table(context: Context) -> Table:
     """Where the step time went, alone."""
     if not len(context.device):

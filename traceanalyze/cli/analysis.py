@@ -59,7 +59,7 @@ def report_on(
     from traceanalyze.pipeline.results import Work
 
     with _executor(scheduler) as executor:
-        work = Work(workers, executor, cache, _teller(shown))
+        work = Work(workers, executor, cache, _teller(shown), own=True)
         _write(paths, shown, lambda detail, progress: traces_or_memory(paths, choices, detail, progress, work), record)
 
 

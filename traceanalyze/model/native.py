@@ -33,6 +33,20 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+_TRIM, _MAP = -1, -3
+"""What `mallopt` sets: from how much free memory on at the end it is given back, and what is got by itself."""
+
+
+def keep_freed() -> None:
+    """Leave what is freed to this process, for good, where the C library can (glibc): new pages take a tenth of a job.
+
+    For processes that do one job after another, and nothing else.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        for setting in (_TRIM, _MAP):
+            ctypes.CDLL(None).mallopt(setting, 32 << 20)
+
+
 @cache
 def library() -> ctypes.CDLL | None:
     """The library, None where it was not built, cannot be loaded, or belongs to another version."""

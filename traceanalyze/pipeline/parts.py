@@ -203,12 +203,12 @@ class _Writer:
 
 def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     """Whole numbers in as few bytes as they need; times and positions as differences, with the first of them."""
-    if values.dtype.kind != "i" or not len(values):
+    if values.dtype.kind != "i" or values.itemsize == 1 or not len(values):
         return values, []
-    values = values.astype(np.int64)
     kind, steps = width(values), np.zeros(len(values), np.int64)
-    np.subtract(values[1:], values[:-1], out=steps[1:])
-    small = width(steps)
+    if kind.itemsize > 1:
+        np.subtract(values[1:], values[:-1], out=steps[1:], dtype=np.int64)
+    small = width(steps) if kind.itemsize > 1 else kind
     return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
 
 

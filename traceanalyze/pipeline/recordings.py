@@ -137,12 +137,14 @@ def analysed(
     detail: Detail = Detail.VERBOSE,
     alone: bool = False,
     together: bool = True,
+    shown: bool = True,
 ) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
     `allocators` are what snapshots tell, for the rules that need that of the same rank. Unless everything is wanted in
     `detail`, what only full reports, pictures and post-mortems need is left out, and of a rank that is `alone` what
-    others are compared by; unless ranks run again `together`, what a replay of them needs.
+    others are compared by; unless ranks run again `together`, what a replay of them needs; unless it is `shown`, tables
+    that no rule reads.
     """
     # Imported here: a verdict needs none of these.
     from traceanalyze.rules.evaluate import evaluate, faint
@@ -154,7 +156,7 @@ def analysed(
     if lean:
         # Who holds the context and its trace beside this function keeps what it lets go.
         context = without_ids(context)
-    analysis = analyze_context(context, Detail.VERBOSE if whole else detail)
+    analysis = analyze_context(context, Detail.VERBOSE if whole else detail, shown=shown or whole)
     if lean:
         context = for_rules(context)
         analysis = analysis._replace(trace=context.trace)
@@ -280,6 +282,8 @@ class Job(NamedTuple):
     """It is one of many: no more than a summary."""
     agreed: frozenset[StepKey] | None = None
     """Steps that all ranks of its run count, where it was analysed over others."""
+    shown: bool = True
+    """A report may show its tables."""
 
 
 def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
@@ -303,8 +307,8 @@ def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
         return rank_verdict(read(), options, alone=alone, together=together)
     if job.summary:
         return rank_summary(read(), options)
-    rules = job.choices.rules()
-    return analysed(context_of(read(), options), rules, job.allocators, detail=detail, alone=alone, together=together)
+    rules, context = job.choices.rules(), context_of(read(), options)
+    return analysed(context, rules, job.allocators, detail=detail, alone=alone, together=together, shown=job.shown)
 
 
 def without_bulk(one: AnalysedRank) -> AnalysedRank:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, Phrase, UsageError
-from traceanalyze.model.native import give_back
+from traceanalyze.model.native import give_back, keep_freed
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
@@ -70,6 +71,8 @@ class Work(NamedTuple):
     """Folder in which results are kept from run to run; empty: that of the user."""
     tell: Callable[[Phrase], None] | None = None
     """Is told where that folder cannot be used."""
+    own: bool = False
+    """This process does nothing else."""
 
 
 ALONE = Work()
@@ -134,9 +137,14 @@ def put_together(
         else:
             found[path] = one
     if any(job.summary for job in jobs):
-        chosen, compared = _worth_full(read, found, jobs[0].choices)
+        choices = jobs[0].choices
+        chosen, leads, compared = _worth_full(read, found, choices)
+        every = choices.detail == Detail.VERBOSE or choices.ranks is not None
         read = read._replace(compared=compared)
-        again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
+        again = [
+            job_of[path]._replace(summary=False, lenient=True, together=False, shown=every or path in leads)
+            for path in chosen
+        ]
         full = dict(results(again, progress, work))
         for at, (path, why) in enumerate(chosen.items()):
             one = full[at]
@@ -149,16 +157,18 @@ def put_together(
 
 def _worth_full(
     read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices
-) -> tuple[dict[str, str], dict[str, Cluster]]:
+) -> tuple[dict[str, str], set[str], dict[str, Cluster]]:
     """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all.
 
-    And how those of the other runs compare, as in `ReadRecordings`.
+    Then those to look at first; and how those of the other runs compare, as in `ReadRecordings`.
     """
     from traceanalyze.ranks.compare import comparable, compare_ranks
     from traceanalyze.ranks.overview import worth_full
+    from traceanalyze.report.contents.ranks import lead_of
 
     chosen: dict[str, str] = {}
     compared: dict[str, Cluster] = {}
+    leads: set[str] = set()
     for run in group_runs(read.traces, read.lost):
         try:
             traces = chosen_ranks(run, choices)
@@ -167,14 +177,18 @@ def _worth_full(
             continue
         ranks = [found[trace.origin.path].with_trace(trace) for trace in traces]
         if len(ranks) <= MANY:
-            chosen |= dict.fromkeys((trace.origin.path for trace in traces), "")
+            few = [trace.origin.path for trace in traces]
+            chosen |= dict.fromkeys(few, "")
+            leads |= {*few}
             continue
         every = range(len(ranks))
         places = [*compress(every, comparable([one.analysis for one in ranks]))] or every
         cluster = compare_ranks([ranks[at].summary for at in places], places)
         chosen |= {traces[places[at]].origin.path: why for at, why in worth_full(cluster).items()}
         compared[traces[0].origin.path] = cluster
-    return chosen, compared
+        whys = [chosen.get(trace.origin.path) for trace in traces]
+        leads.add(traces[lead_of([one.analysis for one in ranks], cluster, whys)].origin.path)
+    return chosen, leads, compared
 
 
 def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
@@ -279,6 +293,8 @@ def _workers(jobs: Collection[Job], work: Work) -> int:
 def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) -> Iterator[tuple[int, bytes | Result]]:
     """Parts of the jobs by their places, made by whoever does the work."""
     waiting, workers = [*jobs.values()], _workers(jobs.values(), work)
+    if work.own and len(jobs) > MOST_TOGETHER:
+        keep_freed()
     if workers == 1:
         for (at, job), tell in zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True):
             result = made(job, tell)
@@ -305,14 +321,16 @@ def _keys(jobs: Sequence[Job]) -> dict[int, str]:
     """Keys in the cache, by the places of the jobs; what has a snapshot is not kept."""
     from traceanalyze.pipeline.cache import digest_of, key_of
 
-    first, rules = jobs[0], jobs[0].choices.rules().rules
+    first, rules, about = jobs[0], jobs[0].choices.rules().rules, {}
     # A summary is the same however much of the report is wanted.
     detail = Detail.VERBOSE if first.summary else first.choices.detail
     asked = first.choices._replace(device_peaks=None, ranks=None, detail=detail), first.choices.options().peaks
-    about = digest_of(
-        (asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.summary, first.agreed)
-    )
-    found = {at: key_of(job.source, about) for at, job in enumerate(jobs) if not any(job.allocators.values())}
+    for shown in {job.shown for job in jobs}:
+        about[shown] = digest_of(
+            (asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.summary, first.agreed, shown)
+        )
+    kept = ((at, job) for at, job in enumerate(jobs) if not any(job.allocators.values()))
+    found = {at: key_of(job.source, about[job.shown]) for at, job in kept}
     return {at: key for at, key in found.items() if key is not None}
 
 
@@ -510,6 +528,10 @@ def _unless_taken(work: Callable[[Item], Made], at: int, item: Item) -> Made | N
 def _begin(taken: Array[c_byte], stop: Connection) -> None:
     """In a worker: it ends when the process that started it says so, or does, even without time for a word."""
     _TAKEN[:] = [taken]
+    # As in the process that started it.
+    gc.disable()
+    if len(taken) > MOST_TOGETHER:
+        keep_freed()
     # Who interrupts it interrupts the other, too, which tells it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):

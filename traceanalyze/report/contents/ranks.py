@@ -270,6 +270,27 @@ class Across(NamedTuple):
     """What the rules about ranks found."""
 
 
+def lead_of(analyses: Sequence[RankAnalysis], cluster: Cluster | None, whys: Sequence[str | None]) -> int:
+    """Position of the rank to look at first; of many ranks of those that were analysed in full."""
+    return _lead(*_times(analyses, cluster), whys)
+
+
+def _lead(means: Sequence[int], own: Sequence[int | None], whole: Sequence[bool], whys: Sequence[str | None]) -> int:
+    return leading(means, own, [fit and why is not None for fit, why in zip(whole, whys, strict=True)])
+
+
+def _times(analyses: Sequence[RankAnalysis], cluster: Cluster | None) -> tuple[list[int], list[int | None], list[bool]]:
+    """The mean step of each rank, that without waiting for others where steps are comparable, and what is whole."""
+    means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
+    unlike = len({each.trace.origin.form in _OF_DEVICE for each in analyses}) > 1
+    known = {} if cluster is None or unlike else dict(zip(cluster.places, cluster.own_time, strict=True))
+    return means, [known.get(at) for at in range(len(means))], whole_recordings(analyses)
+
+
+_OF_DEVICE = {"tables", "sums"}
+"""Forms of recordings whose steps are those of the device alone."""
+
+
 def across_ranks(
     analyses: Sequence[RankAnalysis],
     cluster: Cluster | None,
@@ -283,15 +304,10 @@ def across_ranks(
     `whys` say why each of many was analysed in full, None where it was not: that one is not shown.
     """
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
-    means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
-    alone = [
-        label for label, each in zip(labels, analyses, strict=True) if each.trace.origin.form in {"tables", "sums"}
-    ]
+    alone = [label for label, each in zip(labels, analyses, strict=True) if each.trace.origin.form in _OF_DEVICE]
     unlike = 0 < len(alone) < len(labels)
-    known = {} if cluster is None or unlike else dict(zip(cluster.places, cluster.own_time, strict=True))
-    own = [known.get(at) for at in range(len(means))]
-    whole = whole_recordings(analyses)
-    lead = leading(means, own, [fit and why is not None for fit, why in zip(whole, whys, strict=True)])
+    means, own, whole = _times(analyses, cluster)
+    lead = _lead(means, own, whole, whys)
     late = () if cluster is None else straggler_sentences(cluster)
     absent, first = ((), False) if cluster is None else absent_sentences(cluster)
     links = () if cluster is None or across is None else _links(cluster, across)
