@@ -115,11 +115,12 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     """A finding that others wait for one rank, with what the run gains where that one comes when they do.
 
     None where it gains that in the first step only, which begins on an idle device. `slower` are the ranks on which the
-    same kernels take longer.
+    same kernels take longer. In a replay sends and receives last as long as they did: it cannot tell what is gained by
+    who comes earlier to them.
     """
     if run is None:
         return one
-    late = never_last(one, cluster)
+    late = never_last(one, cluster) if cluster.between is None or not cluster.between.by_step.any() else []
     if not (late or one.between):
         return one
     if one.between:
