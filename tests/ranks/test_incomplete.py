@@ -270,7 +270,7 @@ def test_odd_sets_of_ranks_and_steps(name, named):
 
 @pytest.mark.parametrize(("longer", "key"), [(3, "ranks_unjudged"), (1, "ranks_equal")])
 def test_ranks_that_differ_by_what_they_wait_are_not_called_equally_fast(longer, key):
-    """Of eight ranks seven are here; for 4 % of the step each may wait for the other one, so that none is the longest."""
+    """Of eight ranks seven are here; for 4 % of the step each may wait for the other one: none is the longest."""
     fleet = replace(late_fleet(8, spread=0.0), compute=10 * MS, transfer=4 * MS // 10)
     late = replace(fleet, extra={LATE: longer * fleet.compute // 100})
     ranks = fleet_ranks(fleet_summaries(late, [0, *range(2, 8)]))
