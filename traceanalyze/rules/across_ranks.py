@@ -135,6 +135,8 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     if computes and one.scope.ops not in slower:
         # Where it has more work, all get a share of that: they come when the mean of all does, not the others.
         low = round(low * (1 - 1 / len(cluster.ranks)))
+    # Ranks that are not here may be as late.
+    low = low if one.low is None else min(low, one.low)
     # Waiting that work hides costs as well, as far as that work comes later for it.
     cost = max(one.explains or 0, min(saving, one.bound or 0))
     return replace(one, saving=saving, cost=cost, low=low, bound=high)
