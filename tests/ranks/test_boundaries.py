@@ -81,8 +81,11 @@ def test_equal_ranks_have_no_straggler():
 
 
 @pytest.mark.parametrize(("by", "sentences"), [(10, 1), (9, 0)])
-def test_waiting_is_worth_a_sentence_from_a_hundredth_of_the_step(by, sentences):
-    assert len(straggler_sentences(arriving([[0]] * 3, [[by]] * 3))) == sentences
+def test_waiting_is_worth_a_name_and_a_sentence_from_a_hundredth_of_the_step(by, sentences):
+    """Somebody is last each time, and of two by chance often enough."""
+    found = arriving([[0]] * 3, [[by]] * 3)
+    assert (len(found.stragglers), len(straggler_sentences(found))) == (sentences, sentences)
+    assert rank_waits(found).column("straggler") == (False, bool(sentences))
 
 
 @pytest.mark.parametrize(

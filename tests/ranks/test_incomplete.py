@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pytest
 
+import traceanalyze
+from tests.builder import TraceBuilder
 from tests.ranks.fleet import MS, fleet_ranks, fleet_summaries, late_fleet
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.model.table import NotMeasured
@@ -266,3 +268,38 @@ def test_odd_sets_of_ranks_and_steps(name, named):
     head = said(report)
     assert not (waits.bound and "ranks_own" in head)
     assert {int(head[key]["rank"]) for key in ("ranks_own", "ranks_own_bound") if key in head} <= {*late}
+
+
+@pytest.mark.parametrize(("longer", "key"), [(3, "ranks_unjudged"), (1, "ranks_equal")])
+def test_ranks_that_differ_by_what_they_wait_are_not_called_equally_fast(longer, key):
+    """Of eight ranks seven are here; for 4 % of the step each may wait for the other one: none is the longest."""
+    fleet = replace(late_fleet(8, spread=0.0), compute=10 * MS, transfer=4 * MS // 10)
+    late = replace(fleet, extra={LATE: longer * fleet.compute // 100})
+    ranks = fleet_ranks(fleet_summaries(late, [0, *range(2, 8)]))
+    found = run_report(Run("run", tuple(rank.analysis.trace for rank in ranks)), side_by_side(ranks, plan()))
+    assert key in said(found)
+
+
+@pytest.mark.parametrize("recorded", [4, 8])
+def test_a_late_rank_saves_nothing_for_certain_where_others_may_be_as_late(recorded, tmp_path):
+    """Of eight ranks in two groups of four the last of each computes 2 ms longer: either alone gains nothing."""
+    for number in range(recorded):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": number, "world_size": 8, "backend": "nccl"}
+        group, extra = number // 4 * 4, 2000 if number % 4 == 3 else 0
+        for step in range(4):
+            at = 6000 * step
+            trace.step(step, at, 6000)
+            trace.api("cudaDeviceSynchronize", at + 50, 5300)
+            trace.launch(at + 1, 1, at + 100, 3000 + extra, name="gemm", grid=[4, 1, 1])
+            met = at + 100 + 3000 + extra
+            for place, ranks in enumerate([[*range(group, group + 4)], [*range(8)]]):
+                about = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
+                about |= {"Process Group Name": f"group {place}", "Process Group Ranks": str(ranks)}
+                about["Group size"] = len(ranks)
+                end = at + 5200 + 100 * place
+                trace.launch(at + 3 + place, 1, met, end - met, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL", **about)
+                met = end
+        trace.write(tmp_path / f"rank{number}.json")
+    found = [one for one in traceanalyze.analyze(tmp_path).run_findings if one.rule == "RNK101"]
+    assert [(one.scope.ranks, one.least) for one in found] == ([((3,), 0)] if recorded == 4 else [])

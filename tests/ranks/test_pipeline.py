@@ -372,3 +372,64 @@ def test_a_partner_that_is_no_member_or_the_rank_itself_is_not_told(tmp_path, wr
     stages = {row.rank: row for row in tables["pipeline_stages"].records()}
     # The shortest receive of this size on any rank.
     assert stages["1"].transfer_ns == 2_000_000
+
+
+LONG, SHORT, MOVED, WHOLE = 4000, 2000, 100, 7000
+"""µs: compute of the late rank and of the others, a transfer, and a step."""
+
+
+def of_four(rank):
+    """What a rank does in a step, µs: two pipelines of two stages, 0 to 2 and 1 to 3; rank 0 computes longer.
+
+    Ranks of a stage meet, and then all: rank 2 comes last to both, as it waited for rank 0.
+    """
+    own, sent = (LONG if rank % 2 == 0 else SHORT), []
+    if rank < 2:
+        sent = [("gemm", 0, own), ("send", own, MOVED)]
+        came = own + MOVED
+    else:
+        sent = [("recv", 0, own + MOVED), ("gemm", own + MOVED, SHORT)]
+        came = own + MOVED + SHORT
+    met = LONG + MOVED + (SHORT if rank > 1 else 0) + MOVED
+    last = LONG + SHORT + 3 * MOVED
+    return [*sent, ("stage", came, met - came), ("world", met, last - met)]
+
+
+def run_of_four(folder):
+    for rank in range(4):
+        members = {"send": [rank % 2, rank % 2 + 2], "stage": [rank // 2 * 2, rank // 2 * 2 + 1], "world": [0, 1, 2, 3]}
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 4, "backend": "nccl"}
+        for step in range(4):
+            begin = WHOLE * step
+            trace.step(step, begin, WHOLE)
+            trace.api("cudaDeviceSynchronize", begin + 20, LONG + SHORT + 3 * MOVED)
+            for place, (what, at, time) in enumerate(of_four(rank)):
+                if what == "gemm":
+                    trace.launch(begin + place, 1, begin + 10 + at, time, name="gemm", grid=[4, 1, 1])
+                    continue
+                name = "pipe" if what in {"send", "recv"} else what
+                ranks = members["send" if name == "pipe" else what]
+                about = {"Process Group Name": name, "Process Group Ranks": str(ranks), "Group size": len(ranks)}
+                kind = what if name == "pipe" else "allreduce"
+                ends = {"send": {"Dst Rank": rank + 2}, "recv": {"Src Rank": rank - 2}}.get(what, {})
+                about |= {"Collective name": kind, "In msg nelems": 1024, "dtype": "Float", **ends}
+                kernel = "ncclDevKernel_SendRecv" if name == "pipe" else "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+                trace.launch(begin + place, 1, begin + 10 + at, time, name=kernel, **about)
+        trace.write(folder / f"rank{rank}.json")
+    return traceanalyze.analyze(folder)
+
+
+def test_a_stage_that_only_passes_on_what_it_waited_for_is_not_blamed(tmp_path):
+    """Without its longer compute a step of all would be as much shorter."""
+    found = run_of_four(tmp_path)
+    (named,) = [one for one in found.run_findings if one.rule == "RNK101"]
+    assert named.scope.ranks == (0,)
+    assert named.saving == 1000 * (LONG - SHORT)
+    waits = {row.rank: row for row in found.tables["rank_waits"].records()}
+    assert [waits[rank].straggler for rank in "0123"] == [True, False, False, False]
+    head = {name: value for name, _, value in found.verdict_messages[0].values}
+    assert (found.verdict_messages[0].key, head["rank"], head["other"]) == ("ranks_own", "0", "1")
+    # Of the step rank 0 waits for the stages behind it, and rank 1 for rank 0 as well.
+    assert head["own"] == 1000 * (WHOLE - SHORT)
+    assert head["least"] == 1000 * (WHOLE - SHORT - LONG + SHORT)

@@ -68,7 +68,7 @@ def test_pairs_are_those_of_the_order_of_each_direction(seed):
     truth, shortest = paired(made), defaultdict(list)
     for (_, kind, size, begin, end), _ in (each for own in made for each in own):
         shortest[kind, size].append(end - begin)
-    pairs = between(found)
+    pairs = between(found.ranks, found.rows)
     for number, (own, each) in enumerate(zip(made, moves(pairs), strict=True)):
         assert each.row.tolist() == list(range(len(own)))
         assert [(number, row) in truth for row in each.row.tolist()] == each.exact.tolist()

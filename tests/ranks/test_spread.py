@@ -211,7 +211,7 @@ PAIR = Group("0-1", (0, 1), 2)
 
 def told(ranks):
     cluster = compare_ranks(ranks)
-    return list(sends(cluster, between(cluster)).records())
+    return list(sends(cluster, between(cluster.ranks, cluster.rows)).records())
 
 
 def test_sends_meet_receives_in_their_order():
@@ -249,7 +249,7 @@ def test_partners_that_are_not_told_or_not_here_are_said():
     (row,) = told(gone)
     assert row.receiver == NotMeasured("no_partner")
     none = compare_ranks([rank(0), rank(1)])
-    assert sends(none, between(none)).absent == NotMeasured("no_sends")
+    assert sends(none, between(none.ranks, none.rows)).absent == NotMeasured("no_sends")
 
 
 def test_transfers_without_a_size_are_counted_beside_the_others(tmp_path):

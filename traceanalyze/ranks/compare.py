@@ -1,7 +1,9 @@
 """All ranks of a run side by side, from the summary of each: how evenly they are loaded, and who leads."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missi
 from traceanalyze.ranks.overview import by_group, rank_groups
 from traceanalyze.ranks.pipeline import pipeline_tables
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary
-from traceanalyze.ranks.sends import between, sends, waits_between
+from traceanalyze.ranks.sends import between, moves, sends, waits_between
 from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits
@@ -141,10 +143,11 @@ def compare_ranks(summaries: Sequence[RankSummary], places: Sequence[int] = ()) 
     ranks = _labelled(summaries, places)
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
-    missing = missing_ranks(ranks)
-    waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows, missing)
-    found = Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places)
-    return found._replace(between=waits_between(found)) if isinstance(waits, NotMeasured) and steps else found
+    missing, moved = missing_ranks(ranks), moves(between(ranks, rows))
+    waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows, missing, moved)
+    alone, told = isinstance(waits, NotMeasured), not missing and len(ranks) > 1 and all(len(one.row) for one in moved)
+    sent = waits_between(ranks, rows, moved) if told or not alone else None
+    return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places, between=sent)
 
 
 def with_summaries(cluster: Cluster, summaries: Sequence[RankSummary]) -> Cluster:
@@ -158,7 +161,7 @@ def _labelled(summaries: Sequence[RankSummary], places: Sequence[int]) -> tuple[
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
     """All tables over the ranks, the most telling first."""
-    pairs = between(cluster)
+    pairs = between(cluster.ranks, cluster.rows)
     return (
         rank_waits(cluster),
         *((rank_groups(cluster),) if len(cluster.ranks) > MANY else ()),
@@ -174,12 +177,16 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
 
 
 def comparable(analyses: Sequence[RankAnalysis]) -> list[bool]:
-    """Which recordings can be held against the others: their files are whole, and tell of a device if any does.
+    """Which recordings can be held against the others: whole files that tell of a device if any does.
 
-    What a file lacks would be told as a difference of its rank.
+    And that have a step which more than half of them have. What a file lacks would be told as a difference of its rank.
     """
     device = any(one.partitions for one in analyses)
-    return [one.trace.read.whole and bool(one.partitions) == device for one in analyses]
+    found = [one.trace.read.whole and bool(one.partitions) == device for one in analyses]
+    count = Counter(name for one in compress(analyses, found) for name in {*one.steps.name})
+    usual = {name for name, ranks in count.items() if 2 * ranks > sum(found)}
+    alike = (not usual or not usual.isdisjoint(one.steps.name) for one in analyses)
+    return [fit and like for fit, like in zip(found, alike, strict=True)]
 
 
 def longest(step_times: Sequence[int]) -> int:

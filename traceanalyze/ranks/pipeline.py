@@ -20,8 +20,8 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, 
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Phase
 from traceanalyze.ranks.match import POINT_TO_POINT, clock_offsets
 from traceanalyze.ranks.overview import groupings
-from traceanalyze.ranks.results import MANY, Cluster, Stages, spans
-from traceanalyze.ranks.sends import Between, Moved, moves
+from traceanalyze.ranks.results import MANY, Cluster, Moved, Stages, spans
+from traceanalyze.ranks.sends import Between, moves
 
 _SAY = sentences(
     pipeline_some_ranks="Of {count} ranks the first of each stage is shown.",

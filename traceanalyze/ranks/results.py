@@ -60,6 +60,17 @@ class RankCollectives:
         return len(self.group)
 
 
+class Moved(NamedTuple):
+    """How long the sends and receives of one rank move data: columns of one length."""
+
+    row: NDArray[np.int64]
+    """In its collectives, ascending."""
+    time: NDArray[np.int64]
+    """ns."""
+    exact: NDArray[np.bool_]
+    """By its pair; else at most so long."""
+
+
 class Partners(NamedTuple):
     """The other ends of the sends and receives of one rank that its recording tells: columns of one length.
 
@@ -350,6 +361,8 @@ class ExposedWaits(NamedTuple):
     """Ranks are missing, or may be, or the other end of a send or receive is not known: a lower bound."""
     by_tasks: bool = False
     """From the tasks of each rank's own collectives (Ascend): also what they wait for ranks that were not recorded."""
+    perhaps: NDArray[np.int64] = NONE
+    """(ranks,) ns a step of sends and receives that may be waiting, too; of collectives `waits_for_absent` tells."""
 
     @property
     def mean(self) -> NDArray[np.int64]:
@@ -435,7 +448,7 @@ class Cluster(NamedTuple):
     places: tuple[int, ...] = ()
     """Position of each rank in the report: some cannot be compared."""
     between: ExposedWaits | None = None
-    """That in sends and receives, where no other waiting is known."""
+    """That in sends and receives; None where there are none, or where they are all that is known, and not of all."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -462,8 +475,8 @@ class Cluster(NamedTuple):
     def own_time(self) -> tuple[int | None, ...]:
         """Mean step of each rank without what it waits for others, ns; None where that is not known.
 
-        In collectives, else between stages of a pipeline, and on the host longer than any other rank. Without a replay
-        at least: its host may have worked while the device waited.
+        In collectives, between stages of a pipeline, and on the host longer than any other rank. Without a replay at
+        least: its host may have worked while the device waited.
         """
         waits, own, steps = self.waits, np.array(self.replayed, np.int64), max(len(self.steps), 1)
         peers = self.part("peer_wait")
@@ -472,6 +485,8 @@ class Cluster(NamedTuple):
             if waits is None and not on_host:
                 return (None,) * len(self.ranks)
             own = self.step_time.sum(axis=1) // steps - (0 if waits is None else waits.mean)
+        if self.between is not None and self.between is not waits:
+            own = np.maximum(own - self.between.mean, 0)
         if peers is not None:
             on_host = peers.sum(axis=1) // steps
             own -= on_host - on_host.min()

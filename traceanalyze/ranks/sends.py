@@ -15,7 +15,7 @@ from traceanalyze.model.columns import narrowed, occurs
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.links import MOST_RANKS
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, ExposedWaits, Partners, RankCollectives, RankSummary
+from traceanalyze.ranks.results import Cluster, ExposedWaits, Moved, Partners, RankCollectives, RankSummary
 from traceanalyze.ranks.waits import in_common
 
 _SEND, _RECEIVE, _BOTH = (TYPES.index(kind) for kind in ("send", "recv", "send_recv"))
@@ -122,13 +122,13 @@ class Between(NamedTuple):
     """Ends that belong together, of the sender and of the receiver."""
 
 
-def between(cluster: Cluster) -> Between:
+def between(ranks: Sequence[RankSummary], rows: NDArray[np.int64]) -> Between:
     """Pair what ranks send to each other: in each step the k-th of the one with the k-th of the other.
 
-    Within a group and by direction where that is told, up to one whose sizes differ.
+    Within a group and by direction where that is told, up to one whose sizes differ. `rows` are as in `Cluster`.
     """
-    sends = _all_sends(cluster.ranks, cluster.rows)
-    ends = _all_ends(cluster.ranks, sends)
+    sends = _all_sends(ranks, rows)
+    ends = _all_ends(ranks, sends)
     told = np.flatnonzero((ends.source >= 0) & (ends.target >= 0))
     of, source, target, receives, both, size = (column[told] for column in ends)
     way = np.full(len(ends.of), -1, np.int64)
@@ -207,17 +207,6 @@ def _in_run(number: NDArray[np.int64], members: NDArray[np.int64], *, inside: bo
     return np.where(np.isin(number, members) | (len(members) == 0), number, -1)
 
 
-class Moved(NamedTuple):
-    """How long the sends and receives of one rank move data: columns of one length."""
-
-    row: NDArray[np.int64]
-    """In its collectives, ascending."""
-    time: NDArray[np.int64]
-    """ns."""
-    exact: NDArray[np.bool_]
-    """By its pair; else at most so long."""
-
-
 def moves(found: Between) -> list[Moved]:
     """Of each rank's sends and receives in the common steps how long they move data.
 
@@ -241,16 +230,16 @@ def moves(found: Between) -> list[Moved]:
     return [Moved(*each) for each in zip(*columns, strict=True)]
 
 
-def waits_between(cluster: Cluster) -> ExposedWaits | None:
-    """Exposed waiting in sends and receives; None unless all ranks are here and have some."""
-    found = between(cluster)
-    if len(cluster.ranks) < 2 or cluster.missing or not np.diff(found.sends.first).all():
+def waits_between(ranks: Sequence[RankSummary], rows: NDArray[np.int64], moved: Sequence[Moved]) -> ExposedWaits | None:
+    """Exposed waiting in sends and receives; None where there are none."""
+    if not rows.shape[1] or not any(len(own.row) for own in moved):
         return None
-    waits, moved = np.zeros(cluster.rows.shape, np.int64), moves(found)
-    steps = np.split(found.sends.step, found.sends.first[1:-1])
-    for rank, own, step, row in zip(cluster.ranks, moved, steps, waits, strict=True):
-        np.add.at(row, step, np.clip(rank.collectives.exposed[own.row] - own.time, 0, None))
-    return ExposedWaits(waits, bound=not all(own.exact.all() for own in moved))
+    waits, perhaps = np.zeros(rows.shape, np.int64), np.zeros(len(ranks), np.int64)
+    for at, (rank, common, own) in enumerate(zip(ranks, rows, moved, strict=True)):
+        shown = rank.collectives.exposed[own.row].astype(np.int64)
+        np.add.at(waits[at], in_common(rank, common)[0][own.row], np.clip(shown - own.time, 0, None))
+        perhaps[at] = np.minimum(shown, own.time)[~own.exact].sum() // rows.shape[1]
+    return ExposedWaits(waits, bound=not all(own.exact.all() for own in moved), perhaps=perhaps)
 
 
 def sends(cluster: Cluster, found: Between) -> Table:

@@ -11,10 +11,12 @@ from traceanalyze.errors import ranges
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.ranks.match import SYNCHRONISING, presence, world_size
 from traceanalyze.ranks.results import (
+    NONE,
     PHASES,
     Cluster,
     Group,
     MatchedGroup,
+    Moved,
     RankCollectives,
     RankSummary,
     Straggler,
@@ -52,8 +54,9 @@ MOSTLY = 0.5
 """Part of what a group waits for its last rank that this one must have waited elsewhere just before."""
 
 
+_NO_SENDS = Moved(NONE, NONE, NONE.astype(np.bool_))
 UNSURE = -1
-"""In place of a group: those whose ranks are not all here."""
+"""In place of a group: those whose ranks are not all here, and sends and receives."""
 _Waits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """When a rank came to collectives, by its own clock, and how long it waited in each."""
 
@@ -64,7 +67,7 @@ def sources(
     """For each group with a last rank the one whose last rank it waits for in the end; None where that has none.
 
     `last` is, by position of a complete group, the place in it of the rank that comes last again and again. `unsure` is
-    where a rank may have waited for ranks that were not recorded.
+    where a rank may have waited elsewhere: for ranks that were not recorded, or in sends and receives.
     """
     of = columns_of(groups)
     before = {at: _delayed_by(groups, of, at, place, unsure) for at, place in last.items()}
@@ -150,9 +153,12 @@ def _waits_of(one: MatchedGroup, column: int) -> _Waits:
 
 
 def _unsure(
-    ranks: Sequence[RankSummary], whole: Sequence[MatchedGroup], rows: NDArray[np.int64]
+    ranks: Sequence[RankSummary], whole: Sequence[MatchedGroup], rows: NDArray[np.int64], moved: Sequence[Moved]
 ) -> Callable[[int], _Waits | None]:
-    """By position of a rank how long it waits, at most, in groups whose ranks are not all here; None where all are."""
+    """By position of a rank how long it waits, at most, in groups whose ranks are not all here, and in what it sends.
+
+    None where all are here, and it sends nothing.
+    """
     known = {one.group for one in whole}
 
     @cache
@@ -161,11 +167,13 @@ def _unsure(
         lacking = [
             at for at, one in enumerate(rank.groups) if one.label not in known and max(one.size, len(one.ranks)) != 1
         ]
-        if not lacking:
+        sent = moved[position] if moved else _NO_SENDS
+        if not lacking and not len(sent.row):
             return None
-        own = rank.collectives
+        own, time = rank.collectives, rank.collectives.end - rank.collectives.start
         chosen = np.isin(own.group, lacking) & SYNCHRONISING[own.kind] & in_common(rank, rows[position])[1]
-        return own.start[chosen], (own.end - own.start)[chosen]
+        between = time[sent.row] - np.where(sent.exact, sent.time, 0)
+        return np.append(own.start[chosen], own.start[sent.row]), np.append(time[chosen], between)
 
     return waits
 
@@ -192,12 +200,17 @@ class _Last(NamedTuple):
 
 
 def stragglers(
-    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64], missing: Sequence[int] = ()
+    ranks: Sequence[RankSummary],
+    groups: Sequence[MatchedGroup],
+    rows: NDArray[np.int64],
+    missing: Sequence[int] = (),
+    moved: Sequence[Moved] = (),
 ) -> tuple[Straggler, ...] | NotMeasured:
     """Ranks that make others wait, most waiting first. NotMeasured where no group is complete, or steps are too few.
 
     Each is the last of a group, and did not come late to it because it was kept waiting in another group: then the
-    waiting counts for the last rank of that one. Nor is one named that may have waited for ranks that are not here.
+    waiting counts for the last rank of that one. Nor is one named that may have waited for ranks that are not here, or
+    in what it sends and receives, nor one that costs the others less than is worth naming: some rank is always last.
     """
     if not any(one.synchronising.any() for one in groups):
         return NotMeasured("ranks_missing") if missing else _on_host(ranks, rows)
@@ -209,12 +222,13 @@ def stragglers(
     if rows.shape[1] < 2 or rows.shape[1] + started < LEAST_STEPS:
         return NotMeasured("few_steps_for_stragglers")
     found = [one for at in range(len(whole)) if (one := _last_of(whole, at, rows.shape[1])) is not None]
-    source = sources(whole, {one.group: one.place for one in found}, _unsure(ranks, whole, rows))
+    source = sources(whole, {one.group: one.place for one in found}, _unsure(ranks, whole, rows, moved))
     named: dict[int, list[_Last]] = {}
     for one in found:
         if source[one.group] == one.group:
             named.setdefault(whole[one.group].members[one.place], []).append(one)
     late_ranks = [_straggler(ranks, whole, rows, position, own) for position, own in named.items()]
+    late_ranks = [one for one in late_ranks if one.share >= WORTH_NAMING]
     if len(late_ranks) > 1:
         late_ranks = sorted(_together(late_ranks, whole, rows), key=lambda one: -one.wait)
     return tuple(late_ranks)

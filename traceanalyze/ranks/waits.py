@@ -146,7 +146,8 @@ _RANK_WAITS = declare(
     Column(
         "straggler",
         Kind.FLAG,
-        "makes a group wait again and again: last in half of the collectives and in 60 % of at least 3 steps",
+        "makes a group wait again and again, 1 % of the step or more: last in half of the collectives and in 60 % of "
+        "at least 3 steps",
     ),
     Column("late_because", Kind.TERM, "part of the step by which it exceeds the mean of the other ranks most"),
     Column("excess_ns", Kind.DURATION, "by how much, per step", heading="more than others"),

@@ -115,11 +115,12 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     """A finding that others wait for one rank, with what the run gains where that one comes when they do.
 
     None where it gains that in the first step only, which begins on an idle device. `slower` are the ranks on which the
-    same kernels take longer.
+    same kernels take longer. In a replay sends and receives last as long as they did: it cannot tell what is gained by
+    who comes earlier to them.
     """
     if run is None:
         return one
-    late = never_last(one, cluster)
+    late = never_last(one, cluster) if cluster.between is None or not cluster.between.by_step.any() else []
     if not (late or one.between):
         return one
     if one.between:
@@ -134,6 +135,8 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     if computes and one.scope.ops not in slower:
         # Where it has more work, all get a share of that: they come when the mean of all does, not the others.
         low = round(low * (1 - 1 / len(cluster.ranks)))
+    # Ranks that are not here may be as late.
+    low = low if one.low is None else min(low, one.low)
     # Waiting that work hides costs as well, as far as that work comes later for it.
     cost = max(one.explains or 0, min(saving, one.bound or 0))
     return replace(one, saving=saving, cost=cost, low=low, bound=high)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import median, step_labels, window_of
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
+from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import cluster_tables, comparable, longest
 from traceanalyze.ranks.overview import WHYS
-from traceanalyze.ranks.results import EVEN, Cluster, leading, spans
+from traceanalyze.ranks.results import EVEN, Cluster, ExposedWaits, leading, spans
 from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences, waits_for_absent
 from traceanalyze.rules.finding import Outcome
 
@@ -31,12 +31,12 @@ _SAY = sentences(
     ranks_step="The {ranks} ranks take {time} a step.",
     ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
     rank_cut=(
-        "Rank {rank} counts in no mean of the ranks: its recording is cut short, lacks the device or ends before the "
-        "others."
+        "Rank {rank} counts in no mean of the ranks: its recording is cut short, lacks the device or the steps of the "
+        "others, or ends before them."
     ),
     ranks_cut=(
-        "Ranks {rank} count in no mean of the ranks: their recordings are cut short, lack the device or end before the "
-        "others."
+        "Ranks {rank} count in no mean of the ranks: their recordings are cut short, lack the device or the steps of "
+        "the others, or end before them."
     ),
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
@@ -128,7 +128,7 @@ class _Beside(NamedTuple):
     synchronised: bool = False
     """They wait for each other, so that equal steps say nothing."""
     unsure: Sequence[int] = ()
-    """Where ranks are missing, how much longer than is known each may wait for others, ns a step."""
+    """Where waits are bounds, how much longer than is known each may wait for others, ns a step."""
     uneven: bool = False
     """A finding about the ranks costs 5 % of the step or more."""
 
@@ -169,7 +169,8 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
         slowest = ("rank", Kind.TEXT, labels[worst]), ("excess", Kind.SHARE, excess)
         return Message(_SAY["ranks_uneven"], (*between, *slowest))
     open_ = any(amount >= COSTLY * time > 0 for amount, time in zip(beside.unsure, times, strict=False))
-    unjudged = open_ or (len(known) < len(own) and beside.synchronised)
+    uneven = bool(beside.unsure) and len(known) == len(own) and max(known) > EVEN * min(known)
+    unjudged = open_ or uneven or (len(known) < len(own) and beside.synchronised)
     if beside.uneven or unjudged:
         return Message(_SAY["ranks_unjudged" if unjudged else "ranks_step"], equal)
     return (
@@ -207,14 +208,16 @@ COSTLY = 0.05
 
 def _unsure(cluster: Cluster, count: int) -> Sequence[int]:
     """How long each rank of a report may wait for some that are missing, ns a step; empty where none can be."""
-    waits = cluster.exposed_waits
-    if isinstance(waits, NotMeasured) or not waits.bound:
+    waits, between = cluster.exposed_waits, cluster.between
+    bounds = [one for one in (waits, between) if isinstance(one, ExposedWaits) and one.bound]
+    if not bounds:
         return ()
     found = [0] * count
-    if not waits.by_tasks:
-        most = waits_for_absent(cluster)[0].sum(axis=1) // len(cluster.steps)
-        for at, amount in zip(cluster.places, most.tolist(), strict=True):
-            found[at] = amount
+    for one in bounds:
+        if not one.by_tasks:
+            most = waits_for_absent(cluster)[0].sum(axis=1) // len(cluster.steps) if one is waits else one.perhaps
+            for at, amount in zip(cluster.places, most.tolist(), strict=True):
+                found[at] += amount
     return found
 
 
