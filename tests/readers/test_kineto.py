@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import platform
 import random
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.benchmarks import child
 from tests.readers.text import document, kernel
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.errors import InputError
@@ -458,3 +462,29 @@ def test_events_written_as_two_are_one_and_what_is_unbalanced_ends_with_its_pare
     assert told["skipped_no_begin"] == {"count": 1}
     assert told["other_kinds"] == {"count": 1, "phases": "C × 1"}
     assert sum(found.read.phases.values()) == len(events) == len(found.events) + 3 + 1 + 1
+
+
+_FAULTS = """
+import resource, sys
+from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.sources import expand
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+source = expand(sys.argv[1:]).sources[0]
+for _ in range(4):
+    read_trace(source, brief=True)
+before = faults()
+for _ in range(10):
+    read_trace(source, brief=True)
+print((faults() - before) / 10)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told to keep what is freed")
+def test_of_many_recordings_each_is_read_into_the_pages_of_the_one_before(tmp_path):
+    path = tmp_path / "trace.json.gz"
+    child.tiled(SAMPLES / "gpu_two_ranks" / "rank0.json.gz", 12.0, path)
+    ran = subprocess.run([sys.executable, "-c", _FAULTS, str(path)], capture_output=True, text=True, check=True)
+    assert float(ran.stdout) < 100  # 500 and more where freed memory goes back to the system

@@ -14,6 +14,7 @@ import numpy as np
 from traceanalyze.errors import InputError, Phrase, joined
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.columns import MISSING, Sparse, Strings
+from traceanalyze.model.native import keep_freed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers import header
@@ -83,6 +84,8 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None, *,
     Raises:
         InputError: The source cannot be read, is something else that no plug-in reads, or holds no event.
     """
+    if brief:
+        keep_freed()
     try:
         return (_from_copy if is_remote(source.folder) else _read)(source, progress, brief=brief)
     except InputError as error:
