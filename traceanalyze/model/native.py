@@ -5,11 +5,11 @@ Python for where it was not built.
 """
 
 import ctypes
+import math
 import sys
-import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,6 +52,7 @@ def library() -> ctypes.CDLL | None:
     """The library, None where it was not built, cannot be loaded, or belongs to another version."""
     try:
         found = ctypes.CDLL(str(LIBRARY))
+        found.trace_scan_free.argtypes, found.trace_scan_free.restype = [ctypes.c_void_p, ctypes.c_uint64], None
         return found if found.trace_scan_abi_version() == _ABI_VERSION else None
     except (OSError, AttributeError):
         return None
@@ -63,18 +64,23 @@ class Array(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("items", ctypes.c_uint64)]
 
 
+class _Memory:
+    """Of an array that the library made: freed with it. A `ctypes` array would need a class of its own, 20 µs."""
+
+    def __init__(self, library_: ctypes.CDLL, data: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.__array_interface__ = {"data": (data, False), "shape": shape, "typestr": dtype.str, "version": 3}
+        self._free = partial(library_.trace_scan_free, data, math.prod(shape) * dtype.itemsize)
+
+    def __del__(self) -> None:
+        self._free()
+
+
 def owned(found: Array, dtype: DTypeLike, *, width: int = 0) -> NDArray[Any]:
     """The array, one-dimensional or `width` columns wide; its memory is freed with it, so that single ones can go."""
-    shape, size = (found.items, width) if width else (found.items,), found.items * max(width, 1)
-    library_ = library()
-    if not size or library_ is None:
+    shape, library_ = (found.items, width) if width else (found.items,), library()
+    if not found.items or library_ is None:
         return np.empty(shape, dtype)
-    memory = (ctypes.c_ubyte * (size * np.dtype(dtype).itemsize)).from_address(found.data)
-    free = library_.trace_scan_free
-    free.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
-    free.restype = None
-    weakref.finalize(memory, free, found.data, len(memory)).atexit = False
-    return np.frombuffer(memory, dtype).reshape(shape)
+    return np.asarray(_Memory(library_, found.data, shape, np.dtype(dtype)))
 
 
 def given(kind: type[_S], columns: Mapping[str, NDArray[Any]], **numbers: float) -> _S:

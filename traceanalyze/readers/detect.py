@@ -122,14 +122,14 @@ def sniff(head: bytes, name: str = "") -> Kind:
 
 
 def _json_kind(text: bytes) -> Kind:
-    if b'"BeginNs"' in text and b'"cat"' not in text:
+    if b'"cat"' not in text and b'"BeginNs"' in text:
         return Kind.ROCPROF
     if text[:1] == b"{" and not _TRACE_KEYS.search(text) and b'"ph"' not in text:
         others = (_FLIGHT_RECORDER, Kind.FLIGHT_RECORDER), (_EXECUTION_TRACE, Kind.EXECUTION_TRACE)
         for pattern, kind in (*others, (_ROCPROF, Kind.ROCPROF)):
             if pattern.search(text):
                 return kind
-    if _SNAPSHOT_JSON.search(text) and not _TRACE_KEYS.search(text) and b'"ph"' not in text:
+    if not _TRACE_KEYS.search(text) and b'"ph"' not in text and _SNAPSHOT_JSON.search(text):
         return Kind.SNAPSHOT_JSON
     if text[:1] == b"{":
         # An object may state its events behind any amount of other members, so a long one stays a possible trace.

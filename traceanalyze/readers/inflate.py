@@ -41,10 +41,10 @@ class Readable(Protocol):
 
 
 class Joined:
-    """Blocks of bytes as a file."""
+    """Blocks of bytes as a file, which goes on with what is `behind` them."""
 
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._rest = blocks, memoryview(b"")
+    def __init__(self, blocks: Iterator[bytes], behind: Readable | None = None) -> None:
+        self._blocks, self._behind, self._rest = blocks, behind, memoryview(b"")
 
     def read(self) -> bytes:
         """Some bytes, none at the end. What has no such method is no file to isal, though it never calls it."""
@@ -55,6 +55,8 @@ class Joined:
         """Fill the beginning of `buffer`; the number of bytes, 0 at the end."""
         while not self._rest and (block := next(self._blocks, None)) is not None:
             self._rest = memoryview(block)
+        if not self._rest and self._behind:
+            return self._behind.readinto(buffer) or 0
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count

@@ -305,7 +305,6 @@ class Stream:
             stored.close()
 
     def _unpacked(self, first: bytes, *, ahead: bool) -> Iterator[bytes]:
-        blocks: Iterator[bytes] = chain((first,), iter(self._stored.read, b""))
         if first.startswith(GZIP_MAGIC) and self._source.size is not None and not ahead:
             source, parts = self._source, self._parts
 
@@ -313,8 +312,9 @@ class Stream:
                 parts.append(StoredBytes(source))
                 return parts[-1].read
 
-            self._direct = text = Gunzip(Joined(blocks), again, self._inflation)
+            self._direct = text = Gunzip(Joined(iter((first,)), self._stored), again, self._inflation)
             return iter(text.read, b"")
+        blocks: Iterator[bytes] = chain((first,), iter(self._stored.read, b""))
         for magic, unpack in ((GZIP_MAGIC, inflate), (ZSTD_MAGIC, unzstd)):
             if first.startswith(magic):
                 blocks = unpack(partial(next, blocks, b""), self._inflation)

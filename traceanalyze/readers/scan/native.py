@@ -145,12 +145,12 @@ class _Scanner:
 
     def read(self, readinto: Read, block_bytes: int, watch: Watch = unwatched) -> None:
         """Scan what `readinto` gives, block by block, in the scanner's own buffer."""
-        library = self._library
+        library, room = self._library, ctypes.c_ubyte * block_bytes
         while not self._stopped:
             address = library.trace_scan_space(self._handle, block_bytes)
             if address is None:
                 raise MemoryError("no memory left for the text of the trace")
-            block = memoryview((ctypes.c_ubyte * block_bytes).from_address(address)).cast("B")
+            block = memoryview(room.from_address(address)).cast("B")
             filled = readinto(block)
             block.release()
             if not filled:
