@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_async_copy, is_data_loading, is_peer_wait
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import occurs, rows_of
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, EventKind, SyncKind
@@ -31,6 +31,10 @@ API_CAUSE = {
     ApiClass.OTHER: Cause.DISPATCH_OTHER,
     ApiClass.SYNC: Cause.SYNC,
 }
+
+
+_NEITHER = len(ApiClass)
+"""Stands for the class of calls that are looked at by themselves."""
 
 
 class States(NamedTuple):
@@ -82,19 +86,20 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
         return _with_data(context, track)
     calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
-    own = np.arange(first, last)[calls.outermost[first:last]]
-    sync, klass = context.once(is_sync_call)[own], calls.klass[own]
+    own = first + np.flatnonzero(calls.outermost[first:last])
+    start, end, klass = calls.start[own], calls.end[own], calls.klass[own]
+    sync = np.flatnonzero(context.once(is_sync_call)[own])
+    klass[sync] = _NEITHER
 
-    def ran(chosen: NDArray[np.bool_]) -> Intervals:
-        return intervals.merge(calls.start[own[chosen]], calls.end[own[chosen]])
+    def ran(chosen: NDArray[np.int64]) -> Intervals:
+        return intervals.merge(start[chosen], end[chosen])
 
     layers = [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]
     layers.extend(
-        (API_CAUSE[each], ran(~sync & (klass == each)))
+        (API_CAUSE[each], ran(rows_of(klass, each)))
         for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
     )
-    operators = np.flatnonzero((context.kind == EventKind.HOST_OP) & (context.trace.events.track == track))
-    layers.append((Cause.HOST_OP, active(operators)))
+    layers.append((Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)])))
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
         layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
@@ -103,9 +108,10 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
 
 def _with_data(context: Context, track: int) -> States:
     """The same with its data loading, which hides all else."""
-    states, loading = context.once(host_states, track, False), data_loading(context, track)
+    states = context.once(host_states, track, False)
     if not len(context.once(loading_ranges).rows):
         return states
+    loading = data_loading(context, track)
     if len(states.start) and len(loading.start):
         outside = intervals.gaps(loading, int(states.start[0]), int(states.end[-1]))
         free = intervals.overlaps(states.spans, outside)
@@ -149,16 +155,15 @@ def data_loading(context: Context, track: int) -> Intervals:
 
 def loading_ranges(context: Context) -> ByTrack:
     """Ranges in which a thread waits for its data loader, by thread."""
-    rows, names = context.host_rows, context.trace.events.name[context.host_rows]
     classify = context.options.classify
-    data = context.trace.strings.matches(names, lambda text: is_data_loading(text, classify))
-    return by_track(context.trace, rows[data])
+    data = context.trace.strings.matches(context.host_names, lambda text: is_data_loading(text, classify))
+    return by_track(context.trace, context.host_rows[data])
 
 
 def peer_waits(context: Context) -> ByTrack:
     """Ranges in which a thread waits for other processes, by thread."""
-    rows, names = context.host_rows, context.trace.events.name[context.host_rows]
-    return by_track(context.trace, rows[context.trace.strings.matches(names, is_peer_wait)])
+    waits = context.trace.strings.matches(context.host_names, is_peer_wait)
+    return by_track(context.trace, context.host_rows[waits])
 
 
 def collectives_of_workers(context: Context) -> Intervals:
