@@ -36,8 +36,9 @@ def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
     """Collect and classify the runtime calls of a trace."""
     row = rows_of(kind, EventKind.API)
     waits = trace.strings.matches(trace.events.cat[row], lambda text: text.lower() == WAITS_OF_XPU)
-    barrier = waits & ~trace.strings.matches(trace.events.name[row], lambda text: api_class(text)[0] == ApiClass.SYNC)
-    row, waits = row[~barrier], waits[~barrier]
+    if waits.any():
+        known = trace.strings.matches(trace.events.name[row], lambda text: api_class(text)[0] == ApiClass.SYNC)
+        row, waits = row[~waits | known], waits[~waits | known]
     start = trace.events.ts[row]
     end = start + trace.events.dur[row]
     track = trace.events.track[row]

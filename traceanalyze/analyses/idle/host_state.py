@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_async_copy, is_data_loading, is_peer_wait
-from traceanalyze.model.columns import occurs, rows_of
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, EventKind, SyncKind
@@ -33,8 +33,7 @@ API_CAUSE = {
 }
 
 
-_NEITHER = len(ApiClass)
-"""Stands for the class of calls that are looked at by themselves."""
+_OF_CLASS = np.array([API_CAUSE[each] for each in ApiClass], np.uint8)
 
 
 class States(NamedTuple):
@@ -53,6 +52,24 @@ class States(NamedTuple):
         """When the thread is in any of some states."""
         member = occurs(self.cause, labels)
         return intervals.merge(self.start[member], self.end[member])
+
+    def without(self, hidden: Intervals) -> "States":
+        """The segments outside of a set."""
+        if not len(self.start) or not len(hidden.start):
+            return self
+        outside = intervals.gaps(hidden, int(self.start[0]), int(self.end[-1]))
+        free = intervals.overlaps(self.spans, outside)
+        return States(free.start, free.end, self.cause[free.first])
+
+    def beside(self, cause: int, more: Intervals) -> "States":
+        """The segments and, in the time between them, those of a set."""
+        if not len(more.start):
+            return self
+        free = intervals.subtract(more, intervals.merge(self.start, self.end))
+        start, end = (np.concatenate(each) for each in zip(self.spans, free, strict=True))
+        causes = np.concatenate((self.cause, np.full(len(free.start), cause, np.uint8)))
+        order = np.argsort(start, kind="stable")
+        return States(start[order], end[order], causes[order])
 
 
 def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
@@ -86,24 +103,26 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
         return _with_data(context, track)
     calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
-    own = first + np.flatnonzero(calls.outermost[first:last])
-    start, end, klass = calls.start[own], calls.end[own], calls.klass[own]
-    sync = np.flatnonzero(context.once(is_sync_call)[own])
-    klass[sync] = _NEITHER
-
-    def ran(chosen: NDArray[np.int64]) -> Intervals:
-        return intervals.merge(start[chosen], end[chosen])
-
-    layers = [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]
-    layers.extend(
-        (API_CAUSE[each], ran(rows_of(klass, each)))
-        for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
-    )
-    layers.append((Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)])))
+    own = first + np.flatnonzero((calls.outermost & (calls.end > calls.start))[first:last])
+    cause = _OF_CLASS[calls.klass[own]]
+    cause[context.once(is_sync_call)[own]] = Cause.SYNC
+    states = _whole(States(calls.start[own], calls.end[own], cause))
+    waits = intervals.subtract(active(context.once(peer_waits).of(track)), states.of((Cause.SYNC,)))
+    states = states.without(waits).beside(Cause.PEER_WAIT, waits)
+    states = states.beside(Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)]))
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
-        layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
-    return layered(layers)
+        states = states.beside(Cause.PEER_WAIT, context.once(collectives_of_workers))
+    return states
+
+
+def _whole(states: States) -> States:
+    """The same with those of one cause that touch each other as one."""
+    goes_on = (states.start[1:] == states.end[:-1]) & (states.cause[1:] == states.cause[:-1])
+    if not goes_on.any():
+        return states
+    first, last = ~np.append(False, goes_on), ~np.append(goes_on, False)
+    return States(states.start[first], states.end[last], states.cause[first])
 
 
 def _with_data(context: Context, track: int) -> States:
@@ -112,25 +131,10 @@ def _with_data(context: Context, track: int) -> States:
     if not len(context.once(loading_ranges).rows):
         return states
     loading = data_loading(context, track)
-    if len(states.start) and len(loading.start):
-        outside = intervals.gaps(loading, int(states.start[0]), int(states.end[-1]))
-        free = intervals.overlaps(states.spans, outside)
-        states = States(free.start, free.end, states.cause[free.first])
-    states = _joined(states, loading)
+    states = states.without(loading).beside(Cause.DATA_LOADING, loading)
     if track == context.step_track:
-        elsewhere = _loaded_elsewhere(context, states.spans)
-        states = _joined(states, intervals.subtract(elsewhere, intervals.merge(states.start, states.end)))
+        states = states.beside(Cause.DATA_LOADING, _loaded_elsewhere(context, states.spans))
     return states
-
-
-def _joined(states: States, loading: Intervals) -> States:
-    """The same and, in the time between them, data loading."""
-    if not len(loading.start):
-        return states
-    start, end = (np.concatenate(each) for each in zip(states.spans, loading, strict=True))
-    cause = np.concatenate((states.cause, np.full(len(loading.start), Cause.DATA_LOADING, np.uint8)))
-    order = np.argsort(start, kind="stable")
-    return States(start[order], end[order], cause[order])
 
 
 def _loaded_elsewhere(context: Context, active: Intervals) -> Intervals:

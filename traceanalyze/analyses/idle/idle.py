@@ -56,9 +56,8 @@ def idle_gaps(context: Context) -> Gaps:
     events, link, calls = context.device, context.link, context.calls
     own = np.flatnonzero((events.device == device) & (events.end > events.start))
     free = intervals.gaps(intervals.merge(events.start[own], events.end[own]), first, last)
-    launch = _taken(calls.start, link[own])
-    order = np.lexsort((launch, events.start[own]))
-    own = own[order]
+    if (np.diff(events.start[own]) == 0).any():
+        own = own[np.lexsort((_taken(calls.start, link[own]), events.start[own]))]
     at = np.searchsorted(events.start[own], free.end, "left")
     at[at == len(own)] = 0
     # A gap cut off by the end of the range has no next event, though the device may go on later.

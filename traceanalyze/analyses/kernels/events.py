@@ -49,6 +49,10 @@ class DeviceEvents:
     def __len__(self) -> int:
         return len(self.row)
 
+    def of(self, device: int, klass: DeviceClass) -> NDArray[np.int64]:
+        """Positions of a device's events of a class."""
+        return np.flatnonzero((self.device == device) & (self.klass == int(klass)))
+
 
 def device_events(
     trace: Trace, kind: NDArray[np.uint8], row: NDArray[np.int64], options: ClassifyOptions

@@ -101,15 +101,12 @@ def step_windows(
     owned = np.bincount(owner[owner >= 0], minlength=count)
     last_end = np.full(count, np.iinfo(np.int64).min)
     np.maximum.at(last_end, owner[owner >= 0], device.end[owner >= 0])
-    start, end = np.empty(count, np.int64), np.empty(count, np.int64)
-    lead_in = _leftover_end(markers, device, owner)
-    between = 0
-    for i in range(count):
-        begin = int(markers.start[i])
-        previous = lead_in if i == 0 else int(end[i - 1])
-        start[i] = max(begin, previous)
-        end[i] = max(int(markers.end[i]), int(start[i]), int(last_end[i]))
-        between += max(0, begin - previous) if i else 0
+    end = np.maximum(np.maximum(markers.start, markers.end), last_end)
+    end[0] = max(end[0], lead_in := _leftover_end(markers, device, owner))
+    end = np.maximum.accumulate(end)
+    previous = np.concatenate(([lead_in], end[:-1]))
+    start = np.maximum(markers.start, previous)
+    between = int(np.maximum(markers.start - previous, 0)[1:].sum())
     marks, late = (markers.start, markers.end), int(start[0] - markers.start[0])
     own = owner[(owner >= 0) & (device.start >= start[owner])]
     early = np.bincount(own, minlength=count) < COMPLETE_SHARE * owned
