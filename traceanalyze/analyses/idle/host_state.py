@@ -107,8 +107,10 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
     cause = _OF_CLASS[calls.klass[own]]
     cause[context.once(is_sync_call)[own]] = Cause.SYNC
     states = _whole(States(calls.start[own], calls.end[own], cause))
-    waits = intervals.subtract(active(context.once(peer_waits).of(track)), states.of((Cause.SYNC,)))
-    states = states.without(waits).beside(Cause.PEER_WAIT, waits)
+    waits = active(context.once(peer_waits).of(track))
+    if len(waits.start):
+        waits = intervals.subtract(waits, states.of((Cause.SYNC,)))
+        states = states.without(waits).beside(Cause.PEER_WAIT, waits)
     states = states.beside(Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)]))
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.

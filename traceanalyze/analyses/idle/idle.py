@@ -147,7 +147,7 @@ def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool
         gap=np.concatenate((index, index)),
         track=np.full(2 * len(gaps), -1, np.int32),
     )
-    return _rows(pieces, pieces.end > pieces.start)
+    return _rows(pieces, np.flatnonzero(pieces.end > pieces.start))
 
 
 class _Rest(NamedTuple):
@@ -183,7 +183,7 @@ def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tup
 
 
 def _rows(pieces: Pieces, chosen: NDArray[Any]) -> Pieces:
-    """The chosen rows (a mask or an order) of every column."""
+    """The chosen rows of every column."""
     return Pieces(*(column[chosen] for column in pieces))
 
 

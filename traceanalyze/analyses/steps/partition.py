@@ -68,12 +68,12 @@ def partition(
     def within(one: intervals.Intervals) -> NDArray[np.int64]:
         return intervals.coverage(one, start, end)
 
-    busy_time = within(busy)
+    busy_time, kernel_time, compute_time = within(busy), within(busy_kernels), within(compute)
     return Partition(
         device=device,
-        compute=within(compute),
-        comm_exposed=within(busy_kernels) - within(compute),
-        mem_exposed=busy_time - within(busy_kernels),
+        compute=compute_time,
+        comm_exposed=kernel_time - compute_time,
+        mem_exposed=busy_time - kernel_time,
         idle=(end - start) - busy_time,
         comm_total=within(sets[DeviceClass.COMM]),
         mem_total=within(sets[DeviceClass.MEM]),
