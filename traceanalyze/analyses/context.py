@@ -15,7 +15,7 @@ from traceanalyze.analyses.host.clocks import APART_SHARE, Placed, on_host_clock
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
 from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE, enqueuing_calls, launch_links, launching_ops, only_queue
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, device_events, repeated
+from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, by_start, device_events, repeated
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets
 from traceanalyze.analyses.steps.steps import Markers, complete, find_markers, ownership, step_windows, whole_window
@@ -29,7 +29,7 @@ from traceanalyze.model.classify import (
     is_of_xpu,
     is_step_marker,
 )
-from traceanalyze.model.columns import distinct, narrow, short
+from traceanalyze.model.columns import distinct, narrow, occurs, rows_of, short, taken
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
@@ -41,7 +41,7 @@ _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", Device
 """Parts of a step with the class of their events, and what `VendorStep` calls them."""
 _TRIFLE = 0.01
 """Share of the device's time that a kind of work must take for its absence to be a loss."""
-_CHEAP = ("host_rows", "op_names", "ownership", "launch_start", "launch_end")
+_CHEAP = ("host_rows", "host_names", "op_names", "ownership", "launch_start", "launch_end")
 """Large columns that take less time to make again than their memory is worth."""
 OUT_OF_ORDER = 0.05
 """Part of the recorded time by which events stand before earlier ones in a file that is in the order of time."""
@@ -98,22 +98,31 @@ class Context:
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
         """`EventKind` of every event."""
+        return self._kinds[0]
+
+    @cached_property
+    def _kinds(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The kind of every event; and the rows of the device's work, in order of start."""
         trace, classify = self._recorded, self.options.classify
         kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify)).astype(np.uint8)
-        ops = np.flatnonzero(kind == EventKind.HOST_OP)
+        ops = rows_of(kind, EventKind.HOST_OP)
         renamed = trace.strings.matches(trace.events.name[ops], is_annotation_op)
         kind[ops[renamed]] = EventKind.ANNOTATION
-        kernels = np.flatnonzero(kind == EventKind.KERNEL)
+        kernels = rows_of(kind, EventKind.KERNEL)
         metrics = trace.strings.matches(trace.events.name[kernels], is_metrics_of_kernel)
         kind[kernels[metrics]] = EventKind.DEVICE_CONTROL
-        kind[begin_impossibly(trace, kind)] = EventKind.IMPOSSIBLE
-        kind[repeated(trace, kind)] = EventKind.REPEATED
-        return kind
+        row = by_start(trace, kind)
+        kind[begin_impossibly(trace, kind, row)] = EventKind.IMPOSSIBLE
+        row = row[kind[row] <= int(EventKind.MEMSET)]
+        again = repeated(trace, row)
+        kind[again] = EventKind.REPEATED
+        return kind, row[kind[row] != int(EventKind.REPEATED)] if len(again) else row
 
     @cached_property
     def _placed(self) -> Placed:
-        recorded = self._recorded
-        device = device_events(recorded, self.kind, self.options.classify)
+        recorded, kind = self._recorded, self.kind
+        _, row = vars(self).pop("_kinds")  # Nobody else asks for the rows.
+        device = device_events(recorded, kind, row, self.options.classify)
         link = launch_links(recorded, device, self.calls)
         placed = on_host_clock(recorded, self.kind, device, self.calls, link)
         # Nobody asks for times on the other clock any more.
@@ -249,7 +258,7 @@ class Context:
     @cached_property
     def markers(self) -> Markers | None:
         """Step markers, None when there are none."""
-        return find_markers(self.trace, self.kind, self.options.classify)
+        return find_markers(self.trace, self.kind, (self.host_rows, self.host_names), self.options.classify)
 
     @cached_property
     def mode(self) -> Mode:
@@ -350,15 +359,20 @@ class Context:
     @cached_property
     def host_rows(self) -> NDArray[np.int32]:
         """Operators and annotations."""
-        return short(np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION)))
+        return short(np.flatnonzero(occurs(self.kind, (EventKind.HOST_OP, EventKind.ANNOTATION))))
+
+    @cached_property
+    def host_names(self) -> NDArray[np.int32]:
+        """Code of the name of each of them."""
+        return taken(self.trace.events.name, self.host_rows)
 
     @cached_property
     def host_recorded(self) -> bool:
         """Whether there are any: on Ascend but marks of steps, which a profile of the device alone has too."""
         if self.trace.origin.format != "ascend":
             return len(self.host_rows) > 0
-        names, options = self.trace.events.name[self.host_rows], self.options.classify
-        return not self.trace.strings.matches(names, lambda text: is_step_marker(text, options)).all()
+        options = self.options.classify
+        return not self.trace.strings.matches(self.host_names, lambda text: is_step_marker(text, options)).all()
 
     @cached_property
     def host_windows(self) -> intervals.Intervals:
@@ -374,12 +388,12 @@ class Context:
     @cached_property
     def op_nest(self) -> Nest:
         """Call trees of the operators."""
-        return nest_rows(self.trace, np.flatnonzero(self.kind == EventKind.HOST_OP))
+        return nest_rows(self.trace, rows_of(self.kind, EventKind.HOST_OP))
 
     @cached_property
     def op_names(self) -> NDArray[np.int32]:
         """Code of the name of each operator in `op_nest`."""
-        return self.trace.events.name[self.op_nest.row]
+        return taken(self.trace.events.name, self.op_nest.row)
 
     @cached_property
     def call_op(self) -> NDArray[np.int32]:

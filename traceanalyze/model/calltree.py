@@ -94,7 +94,7 @@ def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
     order, parent, stop = (np.empty(size, np.int32) for _ in range(3))
     first, last, own = (np.empty(size, np.int64) for _ in range(3))
     columns = order, parent, stop, first, last, own
-    tree = _Tree(*(column.ctypes.data for column in columns), 0)
+    tree = _Tree(*map(native.address, columns), 0)
     _check(library.trace_tree_build(ctypes.byref(_events(spans)), ctypes.byref(tree)))
     return Tree(*columns, tree.broken)
 
@@ -108,7 +108,7 @@ def _contiguous(spans: Spans) -> Spans:
 def _events(spans: Spans) -> _Events:
     """What the library reads, as long as the arrays are there."""
     tracks = int(spans.track.max()) + 1 if len(spans.track) else 0
-    return _Events(*(column.ctypes.data for column in spans[:4]), len(spans.start), tracks, spans.tick)
+    return _Events(*map(native.address, spans[:4]), len(spans.start), tracks, spans.tick)
 
 
 def _build_twin(spans: Spans) -> Tree:

@@ -120,7 +120,7 @@ def is_data_loading(name: str, options: ClassifyOptions) -> bool:
     """A host range in which the program waits for its data loader."""
     if _DATA.match(name) is not None or (options.data is not None and options.data.search(name) is not None):
         return True
-    return classifier_of_range(name, options.plugins) >= 0
+    return bool(options.plugins) and classifier_of_range(name, options.plugins) >= 0
 
 
 @lru_cache(_NAMES)

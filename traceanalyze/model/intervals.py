@@ -59,7 +59,7 @@ def _joined(start: Int64, end: Int64) -> Intervals | None:
     if library is None:
         return _joined_twin(start, end)
     room, given = np.empty((2, len(start)), np.int64), native.stretches(start, end)
-    found = library.trace_join(ctypes.byref(given), room[0].ctypes.data, room[1].ctypes.data)
+    found = library.trace_join(ctypes.byref(given), *map(native.address, room))
     if found == len(start):
         return Intervals(start, end)
     if found < 0:
@@ -97,7 +97,7 @@ def union(*sets: Intervals) -> Intervals:
 def _combined(combine: Callable[..., int], a: Intervals, b: Intervals) -> Intervals:
     """What a function of the library makes of two sets."""
     one, two, room = native.stretches(*a), native.stretches(*b), np.empty((2, len(a.start) + len(b.start)), np.int64)
-    found = combine(ctypes.byref(one), ctypes.byref(two), room[0].ctypes.data, room[1].ctypes.data)
+    found = combine(ctypes.byref(one), ctypes.byref(two), *map(native.address, room))
     return _trimmed(room, found)
 
 
@@ -120,7 +120,7 @@ def overlaps(a: Intervals, b: Intervals) -> Overlaps:
     size = library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), None)
     # Apart: who keeps the times lets the numbers go.
     found = Overlaps(*np.empty((2, size), np.int64), *np.empty((2, size), np.int64))
-    pieces = _Pieces(*(each.ctypes.data for each in found))
+    pieces = _Pieces(*map(native.address, found))
     library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), ctypes.byref(pieces))
     return found
 
@@ -213,7 +213,7 @@ def passed(moments: Int64, t: Int64) -> Int64:
         return np.searchsorted(moments, t, "right")
     moments, t = (np.ascontiguousarray(each, np.int64) for each in (moments, t))
     found = np.empty(len(t), np.int64)
-    library.trace_passed(moments.ctypes.data, len(moments), t.ctypes.data, len(t), found.ctypes.data)
+    library.trace_passed(native.address(moments), len(moments), native.address(t), len(t), native.address(found))
     return found
 
 
@@ -231,7 +231,7 @@ def coverage(a: Intervals, start: Int64, end: Int64) -> Int64:
 
 def _covered(library: ctypes.CDLL, a: native.Stretches, windows: native.Stretches) -> Int64:
     before, found = np.empty(a.size + 1, np.int64), np.empty(windows.size, np.int64)
-    library.trace_coverage(ctypes.byref(a), ctypes.byref(windows), before.ctypes.data, found.ctypes.data)
+    library.trace_coverage(ctypes.byref(a), ctypes.byref(windows), *map(native.address, (before, found)))
     return found
 
 

@@ -47,6 +47,7 @@ else:
 def _immutable(made: Any, *, shown: bool) -> Any:
     fields = [each for each in dataclasses.fields(made) if each.init]
     names, needed = tuple(each.name for each in fields), set[str]()
+    every = set(names)
     given: dict[str, Any] = {}
     fresh: list[tuple[str, Callable[[], Any]]] = []
     for each in dataclasses.fields(made):
@@ -57,13 +58,12 @@ def _immutable(made: Any, *, shown: bool) -> Any:
             needed.add(each.name)
 
     def start(self: Any, /, *values: Any, **named: Any) -> None:
-        known = {*names[: len(values)], *named}
-        if not needed <= known or not known.issubset(names) or len(known) != len(values) + len(named):
+        known = dict(zip(names, values, strict=False), **named)
+        if not needed <= known.keys() or not known.keys() <= every or len(known) != len(values) + len(named):
             raise TypeError(f"{made.__name__}({', '.join(names)}): given {len(values)} values and {', '.join(named)}")
         own = self.__dict__
         own.update(given)
-        own.update(zip(names, values, strict=False))
-        own.update(named)
+        own.update(known)
         for name, make in fresh:
             if name not in known:
                 own[name] = make()

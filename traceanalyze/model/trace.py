@@ -8,7 +8,7 @@ import numpy as np
 from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Rows, Sparse, Strings
+from traceanalyze.model.columns import MISSING, Rows, Sparse, Strings, taken
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.patterns import by_identity, dataclass, regex
 
@@ -56,9 +56,10 @@ class Events:
     def __len__(self) -> int:
         return len(self.ts)
 
-    def active(self, rows: NDArray[np.int64]) -> Intervals:
+    def active(self, rows: Rows) -> Intervals:
         """When any of some events runs."""
-        return merge(self.ts[rows], self.ts[rows] + self.dur[rows])
+        start = taken(self.ts, rows)
+        return merge(start, start + taken(self.dur, rows))
 
     def numbers(self, field: str, rows: Rows, missing: int = MISSING) -> NDArray[np.int64]:
         """A whole-number argument of some rows (-1: no row), or codes of a text; `missing` where a row has none."""

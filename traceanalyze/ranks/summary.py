@@ -11,14 +11,14 @@ from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.gc_pauses import may_pause, recorded_pauses
 from traceanalyze.analyses.idle.host_state import host_split, peers_unknown
 from traceanalyze.analyses.idle.idle import IdleCauses
-from traceanalyze.analyses.idle.pauses import pauses
+from traceanalyze.analyses.idle.pauses import constant_pauses
 from traceanalyze.analyses.kernels.work import work_times
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import narrow, narrowed
+from traceanalyze.model.columns import Rows, narrow, narrowed, rows_of, taken
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
@@ -38,7 +38,7 @@ def recording(context: Context) -> dict[str, str]:
     trace = context.trace
     stated = trace.options
     shown = {
-        "with_stack": bool((context.kind == EventKind.PYTHON).any()),
+        "with_stack": bool((context.kind == int(EventKind.PYTHON)).any()),
         "record_shapes": "shapes" in trace.events.fields,
         "profile_memory": "bytes" in trace.instants.fields,
     }
@@ -64,24 +64,23 @@ def kernel_times(context: Context) -> KernelTimes:
     if not context.devices or not {"shapes", "kernel_shapes", "grid"} & set(fields):
         return KernelTimes()
     device, (event, time, op) = context.device, context.once(work_times)
-    headline = device.device == context.devices[0]
-    comm = headline & (device.klass == DeviceClass.COMM)
-    busy = intervals.merge(device.start[comm], device.end[comm])
-    chosen = np.flatnonzero((headline & (device.klass == DeviceClass.COMPUTE))[event] & (time >= LEAST_NS))
-    own = event[chosen]
-    chosen = chosen[intervals.coverage(busy, device.start[own], device.end[own]) == 0]
+    busy = context.class_sets(context.devices[0])[DeviceClass.COMM]
+    alone = np.zeros(len(device), np.bool_)
+    own = device.of(context.devices[0], DeviceClass.COMPUTE)
+    alone[own] = intervals.coverage(busy, device.start[own], device.end[own]) == 0
+    chosen = np.flatnonzero(taken(alone, event) & (time >= LEAST_NS))
     event, time, op = event[chosen], time[chosen], op[chosen]
-    row = device.row[event]
+    row, names = taken(device.row, event), taken(device.name, event)
     shape = context.trace.events.numbers("shapes", op, -1)
     shape = np.where(shape < 0, context.trace.events.numbers("kernel_shapes", row, -1), shape)
     grid = context.trace.events.numbers("grid", row, -1)
-    rows = group(device.name[event], shape, grid)
+    rows = group(names, shape, grid)
     count, total = rows.count(), rows.sum(time)
     known = (count >= LEAST_RUNS) & ((shape[rows.first] >= 0) | (grid[rows.first] >= 0))
     longest = np.argsort(-np.where(known, total, -1), kind="stable")[:MOST]
     longest = longest[known[longest]]
     first, text = rows.first[longest], context.trace.strings.text
-    names, counts, totals = device.name[event[first]], count[longest], total[longest]
+    counts, totals = count[longest], total[longest]
     order, end = np.argsort(narrow(rows.of), kind="stable"), np.cumsum(count)[longest]
     runs = (time[order[last - size : last]] for last, size in zip(end.tolist(), counts.tolist(), strict=True))
     medians = np.array([np.partition(each, len(each) // 2)[len(each) // 2] for each in runs], np.int64)
@@ -89,7 +88,7 @@ def kernel_times(context: Context) -> KernelTimes:
         " ".join(text(code) if code >= 0 else "" for code in codes)
         for codes in zip(shape[first].tolist(), grid[first].tolist(), strict=True)
     )
-    return KernelTimes(tuple(context.trace.strings.texts(names)), tuple(what), counts, totals, medians)
+    return KernelTimes(tuple(context.trace.strings.texts(names[first])), tuple(what), counts, totals, medians)
 
 
 _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes in IDLE_PARTS.items()}
@@ -99,9 +98,10 @@ _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes i
 def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) -> RankSummary:
     """What the comparison needs of one rank; arrays over its steps and its collectives only."""
     trace, steps = context.trace, analysis.steps
-    events = np.flatnonzero(context.device.klass == DeviceClass.COMM)
-    groups, of = _groups(context, events)
-    collectives = _collectives(context, events, of)
+    events = rows_of(context.device.klass, DeviceClass.COMM)
+    described = description_rows(context, events)
+    groups, of = _groups(context, events, described)
+    collectives = _collectives(context, events, described, of)
     return RankSummary(
         rank=trace.origin.rank,
         label="" if trace.origin.rank is None else str(trace.origin.rank),
@@ -152,12 +152,7 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
         for pause in () if recorded is None else recorded.records():
             if pause.step is not None:
                 parts["gc"][row[pause.step]] += pause.idle_ns
-    still = context.once(pauses)
-    parts["pause"] = intervals.coverage(
-        intervals.merge(still.start[still.constant], still.end[still.constant]),
-        analysis.steps.start,
-        analysis.steps.end,
-    )
+    parts["pause"] = intervals.coverage(constant_pauses(context), analysis.steps.start, analysis.steps.end)
     return parts
 
 
@@ -170,18 +165,19 @@ def _parts_of_host(context: Context) -> dict[str, NDArray[np.int64]]:
     return parts | ({"peer_wait": host.peer_wait} if context.once(peers_unknown) is None else {})
 
 
-def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int64]) -> RankCollectives:
+def _collectives(
+    context: Context, events: NDArray[np.int64], described: Rows, of: NDArray[np.int64]
+) -> RankCollectives:
     """Collectives in the order of the program, which is the same on all ranks; that of the device need not be."""
     device, base = context.device, context.trace.base_ns
     requested, known = context.ownership
     order = np.lexsort((device.start[events], np.where(known, requested, device.start)[events]))
-    events, of = events[order], of[order]
-    described = description_rows(context, events)
+    events, described, of = events[order], described[order], of[order]
     kind = types(context, events, described)
     exposed = np.zeros(len(device), np.int64)
     windows = intervals.merge(context.all_steps.start, context.all_steps.end)
     for one in context.devices if len(events) else ():
-        exposed += exclusive_time(device, one, windows)
+        exposed += exclusive_time(device, one, windows, DeviceClass.COMM)
     parts = context.once(collective_parts)
     moved, waited_for = np.full((2, len(events)), -1, np.int64)
     if parts is not None:
@@ -214,9 +210,10 @@ def requesting_step(context: Context) -> NDArray[np.int64]:
     return np.where(owner >= 0, row[owner], -1)
 
 
-def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, ...], NDArray[np.int64]]:
+def _groups(
+    context: Context, events: NDArray[np.int64], described: Rows
+) -> tuple[tuple[Group, ...], NDArray[np.int64]]:
     """Groups by their ranks, else their name; and the group of each collective."""
-    described = description_rows(context, events)
     ranks, name, size = (
         np.maximum(context.trace.events.numbers(field, described), -1)
         for field in ("group_ranks", "group", "group_size")

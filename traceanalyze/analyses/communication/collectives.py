@@ -19,11 +19,11 @@ from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, collective_type, counts_output, element_bytes
-from traceanalyze.model.columns import MISSING, Rows
+from traceanalyze.model.columns import MISSING, Rows, occurs
 from traceanalyze.model.op_calls import MOST_ELEMENTS, parse_call
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, sentences, where
-from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 _SAY = sentences(
     exposed_wait="Of {exposed} of exposed communication {wait} is waiting for other ranks and {transfer} is transfer.",
@@ -413,16 +413,14 @@ def shown_sizes(context: Context, event: Rows, kind: NDArray[np.int64]) -> NDArr
 
 def describing(context: Context) -> Nest:
     """Host events that describe a collective."""
-    described = np.zeros(len(context.trace.events), np.bool_)
-    if "collective" in context.trace.events.fields:
-        described[context.trace.events.fields["collective"].row] = True
-    return nest_rows(context.trace, context.host_rows[described[context.host_rows]])
+    fields = context.trace.events.fields
+    row = (fields["collective"].row if "collective" in fields else np.zeros(0)).astype(np.int64)
+    return nest_rows(context.trace, row[occurs(context.kind[row], (EventKind.HOST_OP, EventKind.ANNOTATION))])
 
 
 def named_ranges(context: Context) -> Nest:
     """Host events that are named like a call of a communication library."""
-    names = context.trace.events.name[context.host_rows]
-    named = context.trace.strings.matches(names, _RANGE.match)
+    named = context.trace.strings.matches(context.host_names, _RANGE.match)
     return nest_rows(context.trace, context.host_rows[named])
 
 

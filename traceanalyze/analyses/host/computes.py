@@ -49,7 +49,7 @@ def host_computes(context: Context) -> bool:
         and not len(context.calls)
         and not trace.devices
         and _DEVICE_BACKEND.search(trace.origin.backend or "") is None
-        and not _any_text(context, trace.events.name[context.host_rows], _DEVICE_NAME)
+        and not _any_text(context, context.host_names, _DEVICE_NAME)
         and not _any_text(context, _column(trace.events.fields, "concrete"), _DEVICE_ARGUMENT)
         and not (_column(trace.instants.fields, "device_type") != _CPU).any()
         and not _backward_elsewhere(context)

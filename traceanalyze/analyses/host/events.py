@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import WAITS_OF_XPU, api_class
-from traceanalyze.model.columns import Rows, distinct, short
+from traceanalyze.model.columns import Rows, distinct, rows_of, short
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass, EventKind
@@ -34,10 +34,11 @@ class ApiCalls:
 
 def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
     """Collect and classify the runtime calls of a trace."""
-    row = np.flatnonzero(kind == EventKind.API)
+    row = rows_of(kind, EventKind.API)
     waits = trace.strings.matches(trace.events.cat[row], lambda text: text.lower() == WAITS_OF_XPU)
-    barrier = waits & ~trace.strings.matches(trace.events.name[row], lambda text: api_class(text)[0] == ApiClass.SYNC)
-    row, waits = row[~barrier], waits[~barrier]
+    if waits.any():
+        known = trace.strings.matches(trace.events.name[row], lambda text: api_class(text)[0] == ApiClass.SYNC)
+        row, waits = row[~waits | known], waits[~waits | known]
     start = trace.events.ts[row]
     end = start + trace.events.dur[row]
     track = trace.events.track[row]

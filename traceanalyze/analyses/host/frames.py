@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.model.columns import Rows, ascending, distinct_codes
+from traceanalyze.model.columns import Rows, ascending, distinct_codes, rows_of
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Flows, Trace
@@ -46,7 +46,7 @@ def python_rows(context: Context, test: Callable[[str], object]) -> NDArray[np.i
     table[passing] = True
     name, kind, found = context.trace.events.name, context.kind, []
     for part in chunks(len(kind)):
-        rows = np.flatnonzero(kind[part] == EventKind.PYTHON)
+        rows = rows_of(kind[part], EventKind.PYTHON)
         found.append(part.start + rows[table.take(name[part][rows])])
     return np.concatenate(found)
 
@@ -54,7 +54,7 @@ def python_rows(context: Context, test: Callable[[str], object]) -> NDArray[np.i
 def _python_names(context: Context) -> NDArray[np.int64]:
     present, name = np.zeros(len(context.trace.strings), np.bool_), context.trace.events.name
     for part in chunks(len(name)):
-        present[name[part][context.kind[part] == EventKind.PYTHON]] = True
+        present[name[part][rows_of(context.kind[part], EventKind.PYTHON)]] = True
     return np.flatnonzero(present)
 
 
@@ -67,7 +67,7 @@ class Frames:
         flows = Flows._make(column[:0].copy() for column in trace.flows)
         self._trace, self._kind = replace(trace, events=replace(trace.events, fields={}), flows=flows), kind
         self._rows = python_rows(context, is_user_frame)
-        tracks = ascending(trace.events.track[kind == EventKind.PYTHON], len(trace.tracks))
+        tracks = ascending(trace.events.track[kind == int(EventKind.PYTHON)], len(trace.tracks))
         self.recorded = len(tracks) > 0
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None
@@ -83,7 +83,7 @@ class Frames:
 
     def anywhere_at(self, track: int, t: NDArray[np.int64]) -> list[str | None]:
         """Innermost function of whatever library on a thread at each instant."""
-        every = nest_rows(self._trace, np.flatnonzero(self._kind == EventKind.PYTHON))
+        every = nest_rows(self._trace, rows_of(self._kind, EventKind.PYTHON))
         return _names(self._trace, _rows(every, self.track(track), t))
 
     def at(self, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> list[str | None]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
-from traceanalyze.model.columns import Rows, short
+from traceanalyze.model.columns import Rows, short, taken
 from traceanalyze.model.intervals import Intervals, contains, passed
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
@@ -162,7 +162,8 @@ def nest(row: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64
 def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
     tree = calltree.build(spans)
     bounds = np.concatenate(([0], np.cumsum(np.bincount(spans.track)))).astype(np.int64)
-    return Nest(short(row)[tree.order], tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
+    rows = taken(short(row), tree.order)
+    return Nest(rows, tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
 
 
 def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[np.int64]:

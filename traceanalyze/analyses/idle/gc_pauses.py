@@ -24,7 +24,7 @@ from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.idle.pauses import SHRINKS, Pauses, pauses
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, rows_of
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
@@ -152,12 +152,10 @@ def _sums(found: Table, key: str) -> list[Message]:
 
 def _collector_rows(context: Context) -> NDArray[np.int64]:
     """Events of the collector."""
-    events, strings, kind = context.trace.events, context.trace.strings, context.kind
-    found = strings.matches(events.cat, is_gc_category)
-    found[python_rows(context, is_gc_frame)] = True
-    rows = np.flatnonzero(kind == EventKind.ANNOTATION)
-    found[rows] |= strings.matches(events.name[rows], is_gc_annotation)
-    return np.flatnonzero(found)
+    strings, rows = context.trace.strings, rows_of(context.kind, EventKind.ANNOTATION)
+    named = rows[strings.matches(context.trace.events.name[rows], is_gc_annotation)]
+    own = np.flatnonzero(strings.matches(context.trace.events.cat, is_gc_category))
+    return distinct(np.concatenate((own, python_rows(context, is_gc_frame), named)))
 
 
 def recorded_pauses(context: Context) -> Table | None:

@@ -33,6 +33,9 @@ API_CAUSE = {
 }
 
 
+_OF_CLASS = np.array([API_CAUSE[each] for each in ApiClass], np.uint8)
+
+
 class States(NamedTuple):
     """Disjoint segments of one thread in time order, each with the `Cause` (or `Phase`) it stands for."""
 
@@ -49,6 +52,24 @@ class States(NamedTuple):
         """When the thread is in any of some states."""
         member = occurs(self.cause, labels)
         return intervals.merge(self.start[member], self.end[member])
+
+    def without(self, hidden: Intervals) -> "States":
+        """The segments outside of a set."""
+        if not len(self.start) or not len(hidden.start):
+            return self
+        outside = intervals.gaps(hidden, int(self.start[0]), int(self.end[-1]))
+        free = intervals.overlaps(self.spans, outside)
+        return States(free.start, free.end, self.cause[free.first])
+
+    def beside(self, cause: int, more: Intervals) -> "States":
+        """The segments and, in the time between them, those of a set."""
+        if not len(more.start):
+            return self
+        free = intervals.subtract(more, intervals.merge(self.start, self.end))
+        start, end = (np.concatenate(each) for each in zip(self.spans, free, strict=True))
+        causes = np.concatenate((self.cause, np.full(len(free.start), cause, np.uint8)))
+        order = np.argsort(start, kind="stable")
+        return States(start[order], end[order], causes[order])
 
 
 def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
@@ -82,49 +103,40 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
         return _with_data(context, track)
     calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
-    own = np.arange(first, last)[calls.outermost[first:last]]
-    sync, klass = context.once(is_sync_call)[own], calls.klass[own]
-
-    def ran(chosen: NDArray[np.bool_]) -> Intervals:
-        return intervals.merge(calls.start[own[chosen]], calls.end[own[chosen]])
-
-    layers = [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]
-    layers.extend(
-        (API_CAUSE[each], ran(~sync & (klass == each)))
-        for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
-    )
-    operators = np.flatnonzero((context.kind == EventKind.HOST_OP) & (context.trace.events.track == track))
-    layers.append((Cause.HOST_OP, active(operators)))
+    own = first + np.flatnonzero((calls.outermost & (calls.end > calls.start))[first:last])
+    cause = _OF_CLASS[calls.klass[own]]
+    cause[context.once(is_sync_call)[own]] = Cause.SYNC
+    states = _whole(States(calls.start[own], calls.end[own], cause))
+    waits = active(context.once(peer_waits).of(track))
+    if len(waits.start):
+        waits = intervals.subtract(waits, states.of((Cause.SYNC,)))
+        states = states.without(waits).beside(Cause.PEER_WAIT, waits)
+    states = states.beside(Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)]))
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
-        layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
-    return layered(layers)
+        states = states.beside(Cause.PEER_WAIT, context.once(collectives_of_workers))
+    return states
+
+
+def _whole(states: States) -> States:
+    """The same with those of one cause that touch each other as one."""
+    goes_on = (states.start[1:] == states.end[:-1]) & (states.cause[1:] == states.cause[:-1])
+    if not goes_on.any():
+        return states
+    first, last = ~np.append(False, goes_on), ~np.append(goes_on, False)
+    return States(states.start[first], states.end[last], states.cause[first])
 
 
 def _with_data(context: Context, track: int) -> States:
     """The same with its data loading, which hides all else."""
-    states, loading = context.once(host_states, track, False), data_loading(context, track)
+    states = context.once(host_states, track, False)
     if not len(context.once(loading_ranges).rows):
         return states
-    if len(states.start) and len(loading.start):
-        outside = intervals.gaps(loading, int(states.start[0]), int(states.end[-1]))
-        free = intervals.overlaps(states.spans, outside)
-        states = States(free.start, free.end, states.cause[free.first])
-    states = _joined(states, loading)
+    loading = data_loading(context, track)
+    states = states.without(loading).beside(Cause.DATA_LOADING, loading)
     if track == context.step_track:
-        elsewhere = _loaded_elsewhere(context, states.spans)
-        states = _joined(states, intervals.subtract(elsewhere, intervals.merge(states.start, states.end)))
+        states = states.beside(Cause.DATA_LOADING, _loaded_elsewhere(context, states.spans))
     return states
-
-
-def _joined(states: States, loading: Intervals) -> States:
-    """The same and, in the time between them, data loading."""
-    if not len(loading.start):
-        return states
-    start, end = (np.concatenate(each) for each in zip(states.spans, loading, strict=True))
-    cause = np.concatenate((states.cause, np.full(len(loading.start), Cause.DATA_LOADING, np.uint8)))
-    order = np.argsort(start, kind="stable")
-    return States(start[order], end[order], cause[order])
 
 
 def _loaded_elsewhere(context: Context, active: Intervals) -> Intervals:
@@ -149,16 +161,15 @@ def data_loading(context: Context, track: int) -> Intervals:
 
 def loading_ranges(context: Context) -> ByTrack:
     """Ranges in which a thread waits for its data loader, by thread."""
-    rows, names = context.host_rows, context.trace.events.name[context.host_rows]
     classify = context.options.classify
-    data = context.trace.strings.matches(names, lambda text: is_data_loading(text, classify))
-    return by_track(context.trace, rows[data])
+    data = context.trace.strings.matches(context.host_names, lambda text: is_data_loading(text, classify))
+    return by_track(context.trace, context.host_rows[data])
 
 
 def peer_waits(context: Context) -> ByTrack:
     """Ranges in which a thread waits for other processes, by thread."""
-    rows, names = context.host_rows, context.trace.events.name[context.host_rows]
-    return by_track(context.trace, rows[context.trace.strings.matches(names, is_peer_wait)])
+    waits = context.trace.strings.matches(context.host_names, is_peer_wait)
+    return by_track(context.trace, context.host_rows[waits])
 
 
 def collectives_of_workers(context: Context) -> Intervals:

@@ -56,9 +56,8 @@ def idle_gaps(context: Context) -> Gaps:
     events, link, calls = context.device, context.link, context.calls
     own = np.flatnonzero((events.device == device) & (events.end > events.start))
     free = intervals.gaps(intervals.merge(events.start[own], events.end[own]), first, last)
-    launch = _taken(calls.start, link[own])
-    order = np.lexsort((launch, events.start[own]))
-    own = own[order]
+    if (np.diff(events.start[own]) == 0).any():
+        own = own[np.lexsort((_taken(calls.start, link[own]), events.start[own]))]
     at = np.searchsorted(events.start[own], free.end, "left")
     at[at == len(own)] = 0
     # A gap cut off by the end of the range has no next event, though the device may go on later.
@@ -148,7 +147,7 @@ def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool
         gap=np.concatenate((index, index)),
         track=np.full(2 * len(gaps), -1, np.int32),
     )
-    return _rows(pieces, pieces.end > pieces.start)
+    return _rows(pieces, np.flatnonzero(pieces.end > pieces.start))
 
 
 class _Rest(NamedTuple):
@@ -184,7 +183,7 @@ def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tup
 
 
 def _rows(pieces: Pieces, chosen: NDArray[Any]) -> Pieces:
-    """The chosen rows (a mask or an order) of every column."""
+    """The chosen rows of every column."""
     return Pieces(*(column[chosen] for column in pieces))
 
 

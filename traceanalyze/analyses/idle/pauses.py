@@ -19,7 +19,7 @@ from traceanalyze.analyses.host.frames import locate, user_frames
 from traceanalyze.analyses.idle.host_state import data_loading, host_states
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, median, occurs
+from traceanalyze.model.columns import distinct, median, occurs, rows_of
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -73,7 +73,7 @@ def pauses(context: Context) -> Pauses:
     the device, where there is one, waits, or does so at other times for the same, or has work to its end: what is
     constant holds back what is launched after it even then. Of those inside a function only the constant ones.
     """
-    between, inside = _between(context), _inside(context)
+    between, inside = context.once(_between), context.once(_inside)
     if not len(inside):
         return between
     order = np.argsort(np.concatenate((between.start, inside.start)), kind="stable")
@@ -87,7 +87,7 @@ def pauses(context: Context) -> Pauses:
 
 def _between(context: Context) -> Pauses:
     """Those between operators."""
-    silent = _silence(context)
+    silent = context.once(_silence)
     waits = np.ones(len(silent.start), np.bool_)
     if len(context.device):
         held = _wait_for_device(context, silent)
@@ -247,10 +247,19 @@ def _irregular(
 def profiling(context: Context) -> Intervals:
     """When threads that launch work for the profiler, or it sees to its buffers; use with `Context.once`."""
     events, tracks = context.trace.events, [context.step_track, *context.threads]
-    rows = np.flatnonzero(context.kind == EventKind.OVERHEAD)
+    rows = rows_of(context.kind, EventKind.OVERHEAD)
     own = occurs(events.track[rows], [*tracks, context.once(user_frames).track(context.step_track)])
     own |= context.trace.strings.matches(events.name[rows], _PROFILERS.search)
     return events.active(rows[own])
+
+
+def constant_pauses(context: Context) -> Intervals:
+    """When the program stands still for the same time in every step: mostly there are too few stretches for that."""
+    least, own = max(TIMES, len(context.all_steps)), context.op_nest.own
+    found = [_between] if len(context.once(_silence).start) >= least else []
+    found += [_inside] if (own[own >= LEAST_NS] // LEAST_NS).sum() >= least else []
+    constant = ((each.start[each.constant], each.end[each.constant]) for each in map(context.once, found))
+    return intervals.union(*(intervals.merge(*each) for each in constant))
 
 
 def _silence(context: Context) -> Intervals:

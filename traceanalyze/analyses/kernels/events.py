@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, Rows, distinct, occurs, short
+from traceanalyze.model.columns import MISSING, Rows, distinct, occurs, rows_of, short
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
@@ -49,13 +49,16 @@ class DeviceEvents:
     def __len__(self) -> int:
         return len(self.row)
 
+    def of(self, device: int, klass: DeviceClass) -> NDArray[np.int64]:
+        """Positions of a device's events of a class."""
+        return np.flatnonzero((self.device == device) & (self.klass == int(klass)))
 
-def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> DeviceEvents:
-    """Collect and classify the device events of a trace; `kind` is the `EventKind` of every event."""
-    row = np.flatnonzero((kind >= EventKind.KERNEL) & (kind <= EventKind.MEMSET))
+
+def device_events(
+    trace: Trace, kind: NDArray[np.uint8], row: NDArray[np.int64], options: ClassifyOptions
+) -> DeviceEvents:
+    """The device events of a trace, classified; `row`: theirs, in order of start, `kind`: that of every event."""
     start = trace.events.ts[row]
-    order = np.argsort(start, kind="stable")
-    row, start = row[order], start[order]
     end = start + trace.events.dur[row]
     device = numbers_of_devices(trace, row)
     stream = _number(trace, row, "stream", column=1)
@@ -104,34 +107,43 @@ def _last_number(text: str) -> int:
     return int(found[-1]) if found and len(found[-1]) < 18 else -1
 
 
-def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+def by_start(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Rows of all that stands on the rows of devices, in order of start."""
+    first, last = int(EventKind.KERNEL), int(EventKind.DEVICE_ANNOTATION)
+    row = ((kind >= first) & (kind <= last)).nonzero()[0]
+    return row[np.argsort(trace.events.ts[row], kind="stable")]
+
+
+def begin_impossibly(trace: Trace, kind: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows of what stands at a time that was never set: it begins more than 1 s before all else, or after it.
 
     Of a device, all else are the events of the host; without these, or if all of the device is so early, only what
     begins at one instant is such. Of the host it is what begins at 0 and ends so long before what begins later.
-    The profiler's own span of the recording holds such events as well, so it tells nothing.
+    The profiler's own span of the recording holds such events as well, so it tells nothing. `row`: as `by_start` has
+    those of devices.
     """
-    ts, of_device = trace.events.ts, (kind >= EventKind.KERNEL) & (kind <= EventKind.DEVICE_ANNOTATION)
-    own = kind == EventKind.OVERHEAD
-    others = ~of_device & ~own
+    ts, own = trace.events.ts, rows_of(kind, EventKind.OVERHEAD)
+    others = np.ones(len(kind), np.bool_)
+    others[row], others[own] = False, False
     unset = np.flatnonzero(others & (ts <= 0))
     if len(unset):
         later = int(ts.min(where=ts > 0, initial=ts.max()))
         unset = unset[(ts + trace.events.dur)[unset] < later - STRAY_LIMIT_NS]
     others[unset] = False
-    row, host = np.flatnonzero(of_device), others.any()
-    first = min(int(ts[part][others[part]].min(initial=_NEVER)) for part in chunks(len(ts))) if host else None
-    early = _device_begins_early(ts, row, first)
+    host = others.any()
+    early = _device_begins_early(ts, row, others if host else None)
     late = _device_begins_late(trace, row, _latest(trace, others)[0]) if host else early[:0]
-    span = np.flatnonzero(own & (ts <= ts[early].max(initial=np.iinfo(np.int64).min)))
+    span = own[ts[own] <= ts[early].max(initial=np.iinfo(np.int64).min)]
     return distinct(np.concatenate((unset, early, late, span)))
 
 
-def _device_begins_early(ts: NDArray[np.int64], row: NDArray[np.int64], host: int | None) -> NDArray[np.int64]:
-    row = row[np.argsort(ts[row], kind="stable")]
-    if len(row) == 0:
-        return row
+def _device_begins_early(
+    ts: NDArray[np.int64], row: NDArray[np.int64], others: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
     start = ts[row]
+    if not (np.diff(start) > STRAY_LIMIT_NS).any():
+        return row[:0]
+    host = None if others is None else int(ts[others].min())
     following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
     ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
     if host is not None and len(ends) and ends[-1] < len(row):
@@ -146,20 +158,17 @@ def _device_begins_late(trace: Trace, row: NDArray[np.int64], host: int) -> NDAr
     ts, dur = trace.events.ts, trace.events.dur
     if ts[row].max(initial=host) - host <= STRAY_LIMIT_NS:
         return row[:0]
-    row = row[np.argsort(ts[row], kind="stable")]
     before = np.maximum(np.append(host, np.maximum.accumulate(ts[row] + dur[row])[:-1]), host)
     return row[np.logical_or.accumulate(ts[row] - before > STRAY_LIMIT_NS)]
 
 
-def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+def repeated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows of device work that stands in the file before: device, stream, start, length, name and correlation agree.
 
-    Work without a length may really come twice at one instant of the clock.
+    Work without a length may really come twice at one instant of the clock. `row`: those of all work, by start.
     """
     events = trace.events
-    row = np.flatnonzero((kind >= EventKind.KERNEL) & (kind <= EventKind.MEMSET))
     row = row[events.dur[row] > 0]
-    row = row[np.argsort(events.ts[row], kind="stable")]
     again = np.flatnonzero(np.diff(events.ts[row]) == 0)
     if len(again) == 0:
         return again
@@ -186,8 +195,9 @@ def _latest(trace: Trace, counted: NDArray[np.bool_]) -> tuple[int, int]:
     """The two latest ends of some events."""
     latest = [-_NEVER, -_NEVER]
     for part in chunks(len(counted)):
-        end = (trace.events.ts[part] + trace.events.dur[part])[counted[part]]
-        for _ in range(min(2, len(end))):
+        end = trace.events.ts[part] + trace.events.dur[part]
+        end[~counted[part]] = -_NEVER
+        for _ in range(2):
             last = int(end.argmax())
             latest.append(int(end[last]))
             end[last] = -_NEVER
@@ -204,7 +214,7 @@ def _clip_impossible(
 ) -> NDArray[np.int64]:
     """Ends after clipping the two kinds of impossible duration of definitions §2.5."""
     end = end.copy()
-    order = np.lexsort((start, stream, device))
+    order = np.lexsort((stream, device))  # and by start, as the events are
     this, following = order[:-1], order[1:]
     same = (device[this] == device[following]) & (stream[this] == stream[following])
     impossible = same & (end[this] - start[following] > OVERLAP_LIMIT_NS)

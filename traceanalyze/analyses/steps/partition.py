@@ -48,7 +48,7 @@ def class_sets(events: DeviceEvents, device: int) -> ClassSets:
     """The sets of one device; `Context.class_sets` keeps them."""
     out = {}
     for klass in DeviceClass:
-        member = (events.device == device) & (events.klass == klass)
+        member = events.of(device, klass)
         out[klass] = intervals.merge(events.start[member], events.end[member])
     return out
 
@@ -59,7 +59,7 @@ def partition(
     """Split each window `[start[i], end[i])` by what one device does, over all its streams; `sets` are its own."""
     durations = {}
     for klass in DeviceClass:
-        member = (events.device == device) & (events.klass == klass)
+        member = events.of(device, klass)
         durations[klass] = _clipped_sum(events.start[member], events.end[member], start, end)
     compute = sets[DeviceClass.COMPUTE]
     busy_kernels = intervals.union(compute, sets[DeviceClass.COMM])
@@ -68,12 +68,12 @@ def partition(
     def within(one: intervals.Intervals) -> NDArray[np.int64]:
         return intervals.coverage(one, start, end)
 
-    busy_time = within(busy)
+    busy_time, kernel_time, compute_time = within(busy), within(busy_kernels), within(compute)
     return Partition(
         device=device,
-        compute=within(compute),
-        comm_exposed=within(busy_kernels) - within(compute),
-        mem_exposed=busy_time - within(busy_kernels),
+        compute=compute_time,
+        comm_exposed=kernel_time - compute_time,
+        mem_exposed=busy_time - kernel_time,
         idle=(end - start) - busy_time,
         comm_total=within(sets[DeviceClass.COMM]),
         mem_total=within(sets[DeviceClass.MEM]),
@@ -106,18 +106,24 @@ def _time_before(
     return out
 
 
-def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:
-    """Time of each event, in order of start, that counts for it alone inside the windows; 0 on other devices.
+def exclusive_time(
+    events: DeviceEvents, device: int, windows: intervals.Intervals, only: DeviceClass | None = None
+) -> NDArray[np.int64]:
+    """Time of each event (of `only` one class), in order of start, that counts for it alone inside the windows.
 
-    At each instant one event counts: compute before communication before copies, and of several of one class the one
-    that started first (definitions §4). Hence the times of a class sum to its row of `Partition`, exactly.
+    0 on other devices. At each instant one event counts: compute before communication before copies, and of several of
+    one class the one that started first (definitions §4). Hence the times of a class sum to its row of `Partition`,
+    exactly.
     """
     time = np.zeros(len(events), np.int64)
     free = windows
     for klass in DeviceClass:
-        own = np.flatnonzero((events.device == device) & (events.klass == klass))
+        own = events.of(device, klass)
         start, end = events.start[own], events.end[own]
-        time[own] = intervals.coverage(free, own_start(start, end), end)
+        if only in {None, klass}:
+            time[own] = intervals.coverage(free, own_start(start, end), end)
+        if only == klass:
+            break
         free = intervals.subtract(free, intervals.merge(start, end))
     return time
 

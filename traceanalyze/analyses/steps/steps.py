@@ -11,7 +11,7 @@ from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
-from traceanalyze.model.columns import median, occurs
+from traceanalyze.model.columns import Rows, median, occurs, rows_of
 from traceanalyze.model.phases import (
     STYLES,
     WORDS,
@@ -40,22 +40,27 @@ class Markers(NamedTuple):
     """What an inference server says of each; None where they mark steps of another program."""
 
 
-def find_markers(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> Markers | None:
+def find_markers(
+    trace: Trace, kind: NDArray[np.uint8], host: tuple[Rows, NDArray[np.int32]], options: ClassifyOptions
+) -> Markers | None:
     """Markers on the thread that has most of them; equal-named nested ones count once, the outer. None without any.
 
-    Without any, and without an expression of the user, iterations of an inference server are steps.
+    Without any, and without an expression of the user, iterations of an inference server are steps. `host`: rows of
+    operators and annotations, and the codes of their names.
     """
-    host = occurs(kind, _HOST_KINDS)
+    ranges, names = host
     # Of a trace of the device alone its own annotations are the only steps there are.
-    alone = not host.any() and not occurs(kind, (EventKind.API, EventKind.PYTHON)).any()
-    ranges = np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION if alone else host)
-    rows = _named_like_marker(trace, ranges, options)
+    alone = not len(ranges) and not occurs(kind, (EventKind.API, EventKind.PYTHON)).any()
+    if alone:
+        ranges = rows_of(kind, EventKind.DEVICE_ANNOTATION)
+        names = trace.events.name[ranges]
+    rows = ranges[trace.strings.matches(names, lambda text: is_step_marker(text, options))]
     if len(rows):
         return outermost_markers(trace, rows, on_device=alone)
     return None if options.step_marker is not None else _iterations(trace, kind, ranges, on_device=alone)
 
 
-def _iterations(trace: Trace, kind: NDArray[np.uint8], ranges: NDArray[np.int64], *, on_device: bool) -> Markers | None:
+def _iterations(trace: Trace, kind: NDArray[np.uint8], ranges: Rows, *, on_device: bool) -> Markers | None:
     """Iterations of an inference server by its annotations, without any by the function that its loop calls."""
     names = trace.events.name
     style = trace.strings.lookup(names[ranges], iteration_style)
@@ -73,7 +78,7 @@ def _iterations(trace: Trace, kind: NDArray[np.uint8], ranges: NDArray[np.int64]
     return found._replace(name=tuple(f"iteration {number}" for number in range(len(said))), iterations=said)
 
 
-def outermost_markers(trace: Trace, rows: NDArray[np.int64], *, on_device: bool) -> Markers:
+def outermost_markers(trace: Trace, rows: Rows, *, on_device: bool) -> Markers:
     """Some events as markers: those of the thread that has most of them, of ones inside each other the outer."""
     track = int(np.bincount(trace.events.track[rows]).argmax())
     rows = rows[trace.events.track[rows] == track]
@@ -87,10 +92,6 @@ def outermost_markers(trace: Trace, rows: NDArray[np.int64], *, on_device: bool)
     return Markers(names, start[outer], end[outer], -1 if on_device else track)
 
 
-def _named_like_marker(trace: Trace, rows: NDArray[np.int64], options: ClassifyOptions) -> NDArray[np.int64]:
-    return rows[trace.strings.matches(trace.events.name[rows], lambda text: is_step_marker(text, options))]
-
-
 def step_windows(
     markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
 ) -> Steps:
@@ -100,15 +101,12 @@ def step_windows(
     owned = np.bincount(owner[owner >= 0], minlength=count)
     last_end = np.full(count, np.iinfo(np.int64).min)
     np.maximum.at(last_end, owner[owner >= 0], device.end[owner >= 0])
-    start, end = np.empty(count, np.int64), np.empty(count, np.int64)
-    lead_in = _leftover_end(markers, device, owner)
-    between = 0
-    for i in range(count):
-        begin = int(markers.start[i])
-        previous = lead_in if i == 0 else int(end[i - 1])
-        start[i] = max(begin, previous)
-        end[i] = max(int(markers.end[i]), int(start[i]), int(last_end[i]))
-        between += max(0, begin - previous) if i else 0
+    end = np.maximum(np.maximum(markers.start, markers.end), last_end)
+    end[0] = max(end[0], lead_in := _leftover_end(markers, device, owner))
+    end = np.maximum.accumulate(end)
+    previous = np.concatenate(([lead_in], end[:-1]))
+    start = np.maximum(markers.start, previous)
+    between = int(np.maximum(markers.start - previous, 0)[1:].sum())
     marks, late = (markers.start, markers.end), int(start[0] - markers.start[0])
     own = owner[(owner >= 0) & (device.start >= start[owner])]
     early = np.bincount(own, minlength=count) < COMPLETE_SHARE * owned
