@@ -307,8 +307,15 @@ def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
         return rank_verdict(read(), options, alone=alone, together=together)
     if job.summary:
         return rank_summary(read(), options)
-    rules, context = job.choices.rules(), context_of(read(), options)
-    return analysed(context, rules, job.allocators, detail=detail, alone=alone, together=together, shown=job.shown)
+    return analysed(
+        context_of(read(), options),
+        job.choices.rules(),
+        job.allocators,
+        detail=detail,
+        alone=alone,
+        together=together,
+        shown=job.shown,
+    )
 
 
 def without_bulk(one: AnalysedRank) -> AnalysedRank:
