@@ -89,7 +89,7 @@ def dumps(value: object) -> bytes:
     np.save(numbers, np.concatenate(rows or [np.zeros(0, np.uint8)]), allow_pickle=False)
     with zipfile.ZipFile(out, "w") as file:
         _add(file, _NUMBERS, numbers.getvalue())
-        _add(file, _NAMES, json.dumps(document, separators=(",", ":")).encode())
+        _add(file, _NAMES, json.dumps(document, check_circular=False, separators=(",", ":")).encode())
     return out.getvalue()
 
 
@@ -175,7 +175,7 @@ class _Writer:
     def _alike(self, value: tuple[Any, ...]) -> Json | None:
         """Many numbers or texts as an array, many objects of one class by their fields; None for any others."""
         kind: Any
-        kind, *others = {type(each) for each in value}
+        kind, *others = {*map(type, value)}
         if others:
             return None
         if kind is str:
