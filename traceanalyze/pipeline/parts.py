@@ -162,11 +162,8 @@ class _Writer:
 
     def fielded(self, value: Any) -> Json:
         kind: Any = type(value)
-        kept = {}
-        for name, usual in _fields(kind):
-            each = getattr(value, name)
-            if each is not usual and not _same(each, usual):
-                kept[name] = self.plain(each)
+        told = ((name, getattr(value, name), usual) for name, usual in _fields(kind))
+        kept = {name: self.plain(each) for name, each, usual in told if not _same(each, usual)}
         return {"k": kept, "c": self._class(kind)}
 
     def other(self, value: Any) -> Json:
@@ -242,7 +239,8 @@ def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
 
 def _same(value: object, usual: object) -> bool:
     kind = type(value)
-    return kind is type(usual) and (value == usual if kind in _PLAIN else kind is tuple and not value and not usual)
+    alike = value == usual if kind in _PLAIN else kind is tuple and not value and not usual
+    return value is usual or (kind is type(usual) and alike)
 
 
 @singledispatch
@@ -331,15 +329,12 @@ class _Reader:
             return intern(value)
         if kind is list:
             return tuple(map(self.made, value))
-        if kind is dict:
-            return _MADE[next(iter(value))](self, *value.values())
-        return value
-
-    def array(self, place: int) -> NDArray[Any]:
-        return self._arrays[place]
-
-    def text(self, place: int) -> str:
-        return self._texts[place]
+        if kind is not dict:
+            return value
+        what = next(iter(value))
+        if what == "a":
+            return self._arrays[value[what]]
+        return self._texts[value[what]] if what == "s" else _MADE[what](self, *value.values())
 
     def texts(self, place: int) -> Any:
         found = tuple(self._texts[each] for each in self._arrays[place].tolist())
@@ -381,8 +376,6 @@ class _Reader:
 
 
 _MADE: dict[str, Callable[..., Any]] = {
-    "a": _Reader.array,
-    "s": _Reader.text,
     "w": _Reader.texts,
     "t": _Reader.several,
     "m": _Reader.named,
