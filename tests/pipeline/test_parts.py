@@ -137,7 +137,7 @@ def test_the_same_array_is_stored_once_and_is_the_same_again():
 )
 def test_numbers_are_as_narrow_as_they_or_their_differences_need(values, width):
     with zipfile.ZipFile(io.BytesIO(parts.dumps(np.array(values)))) as file:
-        assert f"<i{width}.npy".replace("<i1", "|i1") in file.namelist()
+        assert [*json.loads(file.read("part.json"))["numbers"]] == [f"<i{width}".replace("<i1", "|i1")]
 
 
 def test_sections_share_what_they_have_in_common():
@@ -171,11 +171,14 @@ def test_what_is_alike_is_stored_together():
 
 
 def test_numpy_alone_opens_a_section():
-    column = np.array([3, 1, 2**40])
-    with np.load(io.BytesIO(parts.dumps({"a": column})), allow_pickle=False) as found:
+    column = np.array([2**40, 2**40 + 300, 2**40 + 1])
+    with np.load(io.BytesIO(parts.dumps({"a": np.array([0.5]), "b": column})), allow_pickle=False) as found:
         document = json.loads(found["part.json"])
-        name, start, shape, own = document["value"]["m"]["a"]["a"]
-        assert found[name].T.copy().view(name).ravel()[start : start + shape[0]].astype(own).tolist() == column.tolist()
+        name, start, shape, own, first = document["arrays"][document["value"]["m"]["b"]["a"]]
+        before = sum(np.dtype(kind).itemsize * count for kind, count in [*document["numbers"].items()][:1])
+        rows = found["numbers.npy"][before:].reshape(np.dtype(name).itemsize, document["numbers"][name])
+    steps = rows.T.copy().view(name).ravel()[start : start + shape[0]]
+    assert (first + np.cumsum(steps, dtype=np.int64)).astype(own).tolist() == column.tolist()
 
 
 @pytest.mark.parametrize("value", [object(), print, Path(), slice(3), 1j, np.array([1j])])
@@ -195,17 +198,28 @@ def test_what_is_no_data_is_refused_when_written(value):
 def test_nothing_but_classes_of_data_is_made(name):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
-        file.writestr("part.json", json.dumps({"value": {"c": 0, "v": ["echo"]}, "classes": [name]}))
-    with pytest.raises(parts.DamagedError):
+        file.writestr("part.json", json.dumps(EMPTY | {"value": {"v": ["echo"], "c": 0}, "classes": [name]}))
+        file.writestr("numbers.npy", column(np.zeros(0, np.uint8)))
+    with pytest.raises(parts.DamagedError, match=r"class|IndexError|ModuleNotFound"):
         parts.loads(out.getvalue())
 
 
-def test_an_array_of_objects_is_not_unpickled():
-    column, out = io.BytesIO(), io.BytesIO()
-    np.save(column, np.array([Path()], object), allow_pickle=True)
+EMPTY = {"value": None, "classes": [], "texts": [], "arrays": [], "numbers": {}}
+
+
+def column(values):
+    out = io.BytesIO()
+    np.save(out, values, allow_pickle=True)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("values", [np.array([Path()], object), np.zeros(8, np.uint8)])
+def test_an_array_of_objects_is_not_unpickled(values):
+    out = io.BytesIO()
+    about = {"value": {"a": 0}, "arrays": [["|O", 0, [1], "|O"]], "numbers": {"|O": 1}}
     with zipfile.ZipFile(out, "w") as file:
-        file.writestr("part.json", json.dumps({"value": {"a": ["|O", 0, [1], "|O"]}, "classes": []}))
-        file.writestr("|O.npy", column.getvalue())
+        file.writestr("part.json", json.dumps(EMPTY | about))
+        file.writestr("numbers.npy", column(values))
     with pytest.raises(parts.DamagedError):
         parts.loads(out.getvalue())
 

@@ -1,11 +1,12 @@
 """Results in an open format: JSON for what has names, NumPy's own files for the numbers, in a zip archive.
 
-A part is an archive of sections, `summary.npz` and the like. A section has `part.json` and a file for each type of
-number, `<i8.npy`, in which all arrays of that type lie one after another: a row of bytes for the lowest byte of all
-numbers, one for the next, and so on, which compresses better. `{"a": [type, start, shape, own type]}` is one of the
-arrays. Where its first value follows, differences to the one before are stored. `{"c": class, …}` is an object of this
+A part is an archive of sections, `summary.npz` and the like. A section has `part.json` and `numbers.npy`, in which the
+arrays lie one after another by their types: of each a row of bytes for the lowest byte of all numbers, one for the
+next, and so on, which compresses better. `numbers` are the types and how many numbers of each there are, `arrays` what
+is one of them: `[type, start, shape, own type]`; where its first value follows, differences to the one before are
+stored. `{"a": array}` is one of these, `{"k": fields, "c": class}` and `{"v": …, "c": class}` are objects of this
 package, `{"m": …}` a mapping, `{"s": place}` one of the texts that are stored once. A list is a tuple; one of many
-numbers is `{"t": array}`, of many texts `{"w": array}` of their places, of many objects `{"c": class, "n": columns}`, a
+numbers is `{"t": array}`, of many texts `{"w": array}` of their places, of many objects `{"n": columns, "c": class}`, a
 tuple a field. Nothing in it is code: only classes that hold data are made.
 """
 
@@ -36,7 +37,7 @@ Json: TypeAlias = Any
 
 _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
 """Of this package, those whose classes may stand in a part."""
-_NAMES = "part.json"
+_NAMES, _NUMBERS = "part.json", "numbers.npy"
 _LEVEL = 5
 """Of compression: the next takes twice the time for 3 %."""
 _MANY = 8
@@ -44,8 +45,8 @@ _MANY = 8
 _LONG = 16
 """Texts from so many characters on are stored once: many tables name the same kernels."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
-_NUMBERS = frozenset("biuf")
-"""Kinds of arrays that lie in files of their own; the others are texts and objects."""
+_STORED = frozenset("biuf")
+"""Kinds of arrays that are stored as numbers; the others are texts and objects."""
 
 
 class DamagedError(Exception):
@@ -82,13 +83,13 @@ def dumps(value: object) -> bytes:
     """
     writer = _Writer()
     document = {"value": writer.plain(value), "classes": [*writer.classes], "texts": [*writer.texts]}
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as file:
-        for name, arrays in writer.arrays.items():
-            column = io.BytesIO()
-            np.save(column, _rows(np.concatenate(arrays)), allow_pickle=False)
-            _add(file, f"{name}.npy", column.getvalue())
-        _add(file, _NAMES, json.dumps(document, separators=(",", ":")).encode())
+    document |= {"arrays": writer.about, "numbers": writer.length}
+    rows = [_rows(np.concatenate(each)) for each in writer.arrays.values()]
+    numbers, out = io.BytesIO(), io.BytesIO()
+    np.save(numbers, np.concatenate(rows or [np.zeros(0, np.uint8)]), allow_pickle=False)
+    with zipfile.ZipFile(out, "w") as file:
+        _add(file, _NUMBERS, numbers.getvalue())
+        _add(file, _NAMES, json.dumps(document, check_circular=False, separators=(",", ":")).encode())
     return out.getvalue()
 
 
@@ -107,28 +108,26 @@ def loads(section: bytes, known: dict[Any, Any] | None = None) -> Any:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(section)) as file:
-            document = json.loads(file.read(_NAMES))
-            arrays = {
-                name.removesuffix(".npy"): _numbers(file.read(name), np.dtype(name.removesuffix(".npy")))
-                for name in file.namelist()
-                if name != _NAMES
-            }
-        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document["texts"])], known)
-        return reader.made(document["value"])
+            document, numbers = json.loads(file.read(_NAMES)), file.read(_NUMBERS)
+        return _Reader(document, numbers, known).made(document["value"])
     # What is wrong with it may show anywhere, and does not matter.
     except (Exception, RecursionError) as error:
         raise DamagedError(f"{type(error).__name__}: {error}") from error
 
 
 def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """(bytes of a number, numbers)."""
-    return np.ascontiguousarray(values.view(np.uint8).reshape(len(values), values.itemsize).T)
+    """All lowest bytes, then all next ones."""
+    return values.view(np.uint8).reshape(len(values), values.itemsize).T.ravel()
 
 
-def _numbers(content: bytes, kind: np.dtype[Any]) -> NDArray[Any]:
+def _numbers(content: bytes, length: Mapping[str, int]) -> Iterator[tuple[str, NDArray[Any]]]:
     """What `_rows` made rows of, from their file; `np.load` takes longer than all the rest."""
-    rows = np.frombuffer(content, np.uint8, offset=10 + int.from_bytes(content[8:10], "little"))
-    return np.ascontiguousarray(rows.reshape(kind.itemsize, -1).T).view(kind).ravel()
+    start = 10 + int.from_bytes(content[8:10], "little")
+    for name, count in length.items():
+        kind = np.dtype(name)
+        rows = np.frombuffer(content, np.uint8, count * kind.itemsize, start)
+        yield name, rows.reshape(kind.itemsize, count).T.ravel().view(kind)
+        start += len(rows)
 
 
 class _Writer:
@@ -136,40 +135,44 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: dict[str, list[NDArray[Any]]] = {}
+        self.length: dict[str, int] = {}
+        self.about: list[Json] = []
         self.classes: dict[str, int] = {}
         self.texts: dict[str, int] = {}
-        self._length: dict[str, int] = {}
-        self._known: dict[tuple[str, tuple[int, ...], bytes], Json] = {}
+        self._known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
         """Arrays by what they are: many parts of many steps are none."""
 
     def plain(self, value: Any) -> Json:
         kind: Any = type(value)
-        found: Json
-        if kind is str and len(value) >= _LONG:
-            found = {"s": self._text(value)}
-        elif kind in _PLAIN:
-            found = value
-        elif kind is tuple:
-            found = self._alike(value) if len(value) >= _MANY else None
-            found = [self.plain(each) for each in value] if found is None else found
-        elif kind is np.ndarray and value.dtype.kind in _NUMBERS:
-            found = {"a": self._array(value)}
-        elif isinstance(value, Mapping) and all(type(key) is str for key in value):
-            found = {"m": {key: self.plain(each) for key, each in value.items()}}
-        elif isinstance(value, tuple) or is_dataclass(value):
-            usual = _fields(kind)
-            told = {name: getattr(value, name) for name, _ in usual}
-            kept = {name: self.plain(told[name]) for name, each in usual if not _same(told[name], each)}
-            found = {"c": self._class(_name(kind)), "k": kept}
-        else:
-            name, arguments = _arguments(value)
-            found = {"c": self._class(name), "v": self.plain(tuple(arguments))}
-        return found
+        if kind not in _PLAIN:
+            return _way(kind)(self, value)
+        return {"s": self._text(value)} if kind is str and len(value) >= _LONG else value
+
+    def several(self, value: tuple[Any, ...]) -> Json:
+        found = self._alike(value) if len(value) >= _MANY else None
+        return [*map(self.plain, value)] if found is None else found
+
+    def numbers(self, value: NDArray[Any]) -> Json:
+        return {"a": self._array(value)} if value.dtype.kind in _STORED else self.other(value)
+
+    def named(self, value: Mapping[Any, Any]) -> Json:
+        if all(type(key) is str for key in value):
+            return {"m": {key: self.plain(each) for key, each in value.items()}}
+        return self.other(value)
+
+    def fielded(self, value: Any) -> Json:
+        kind: Any = type(value)
+        told = ((name, getattr(value, name), usual) for name, usual in _fields(kind))
+        kept = {name: self.plain(each) for name, each, usual in told if not _same(each, usual)}
+        return {"k": kept, "c": self._class(kind)}
+
+    def other(self, value: Any) -> Json:
+        return {"v": self.plain(tuple(_arguments(value))), "c": self._class(type(value))}
 
     def _alike(self, value: tuple[Any, ...]) -> Json | None:
         """Many numbers or texts as an array, many objects of one class by their fields; None for any others."""
         kind: Any
-        kind, *others = {type(each) for each in value}
+        kind, *others = {*map(type, value)}
         if others:
             return None
         if kind is str:
@@ -181,24 +184,37 @@ class _Writer:
         if not _fields(kind):
             return None
         columns = {name: tuple(getattr(each, name) for each in value) for name, _ in _fields(kind)}
-        return {"c": self._class(_name(kind)), "n": {name: self.plain(each) for name, each in columns.items()}}
+        return {"n": {name: self.plain(each) for name, each in columns.items()}, "c": self._class(kind)}
 
-    def _class(self, name: str) -> int:
-        return self.classes.setdefault(name, len(self.classes))
+    def _class(self, kind: type) -> int:
+        return self.classes.setdefault(_name(kind), len(self.classes))
 
     def _text(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
 
-    def _array(self, value: NDArray[Any]) -> Json:
+    def _array(self, value: NDArray[Any]) -> int:
         key = value.dtype.str, value.shape, value.tobytes()
         if key not in self._known:
             stored, first = _narrow(value.ravel())
             name = stored.dtype.str
-            start = self._length.get(name, 0)
-            self._length[name] = start + len(stored)
+            start = self.length.get(name, 0)
+            self.length[name] = start + len(stored)
             self.arrays.setdefault(name, []).append(stored)
-            self._known[key] = [name, start, list(value.shape), value.dtype.str, *first]
+            self._known[key] = len(self.about)
+            self.about.append([name, start, value.shape, value.dtype.str, *first])
         return self._known[key]
+
+
+@cache
+def _way(kind: Any) -> Callable[[_Writer, Any], Json]:
+    """What makes JSON of the values of a class."""
+    if kind is tuple:
+        return _Writer.several
+    if kind is np.ndarray:
+        return _Writer.numbers
+    if issubclass(kind, Mapping):
+        return _Writer.named
+    return _Writer.fielded if issubclass(kind, tuple) or is_dataclass(kind) else _Writer.other
 
 
 def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
@@ -223,12 +239,13 @@ def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
 
 def _same(value: object, usual: object) -> bool:
     kind = type(value)
-    return kind is type(usual) and (value == usual if kind in _PLAIN else kind is tuple and not value and not usual)
+    alike = value == usual if kind in _PLAIN else kind is tuple and not value and not usual
+    return value is usual or (kind is type(usual) and alike)
 
 
 @singledispatch
-def _arguments(value: Any) -> tuple[str, Any]:
-    """Name of the class of a value, and what makes it anew."""
+def _arguments(value: Any) -> Any:
+    """What makes a value anew."""
     raise TypeError(f"{type(value).__qualname__} is no data of traceanalyze")
 
 
@@ -250,15 +267,14 @@ _TAKEN: dict[type, Callable[[Any], Any]] = {
     InputError: lambda value: (value.phrase,),
 }
 for _kind, _take in _TAKEN.items():
-    _arguments.register(_kind, lambda value, own=_kind.__name__, take=_take: (_called(value, own), take(value)))
+    _arguments.register(_kind, _take)
 
 
-def _called(value: object, own: str) -> str:
-    return own if own in _MAKERS else _name(type(value))
-
-
+@cache
 def _name(kind: type) -> str:
-    name = f"{kind.__module__}:{kind.__qualname__}"
+    """What a class is called in a part."""
+    own = next((each.__name__ for each in _TAKEN if issubclass(kind, each) and each.__name__ in _MAKERS), "")
+    name = own or f"{kind.__module__}:{kind.__qualname__}"
     _maker(name)
     return name
 
@@ -299,68 +315,74 @@ def _maker(name: str) -> Callable[..., Any]:
 class _Reader:
     """Values from JSON and arrays."""
 
-    def __init__(
-        self,
-        arrays: Mapping[str, NDArray[Any]],
-        makers: list[Callable[..., Any]],
-        texts: list[str],
-        known: dict[Any, Any] | None,
-    ) -> None:
-        self._arrays, self._makers, self._texts, self._shared = arrays, makers, texts, known
-        self._known: dict[tuple[str, int, tuple[int, ...], str], NDArray[Any]] = {}
+    def __init__(self, document: Json, numbers: bytes, known: dict[Any, Any] | None) -> None:
+        self._shared = known
+        self._makers = [*map(_maker, document["classes"])]
+        self._texts = [*map(intern, document["texts"])]
+        stored = dict(_numbers(numbers, document["numbers"]))
+        self._arrays = [self._array(stored[name], *about) for name, *about in document["arrays"]]
 
     def made(self, value: Json) -> Any:
         kind = type(value)
-        found: Any = value
         if kind is str:
             # Names are the same on all ranks.
-            found = intern(value)
-        elif kind is list:
-            found = tuple(map(self.made, value))
-        elif kind is dict and "a" in value:
-            found = self._array(*value["a"])
-        elif kind is dict and "s" in value:
-            found = self._texts[value["s"]]
-        elif kind is dict and "w" in value:
-            found = tuple(self._texts[place] for place in self._array(*value["w"]).tolist())
-            found = self._once(found, found)
-        elif kind is dict and "t" in value:
-            array = self._array(*value["t"])
-            found = self._once(("t", array.dtype.kind, array.tobytes()), tuple(array.tolist()))
-        elif kind is dict and "n" in value:
-            columns = {name: self.made(each) for name, each in value["n"].items()}
-            found = tuple(
-                self._makers[value["c"]](**dict(zip(columns, each, strict=True)))
-                for each in zip(*columns.values(), strict=True)
-            )
-        elif kind is dict and "m" in value:
-            found = self._named(value["m"])
-        elif kind is dict:
-            named = {key: self.made(each) for key, each in value.get("k", {}).items()}
-            found = self._makers[value["c"]](*self.made(value.get("v", [])), **named)
-        return found
+            return intern(value)
+        if kind is list:
+            return tuple(map(self.made, value))
+        if kind is not dict:
+            return value
+        what = next(iter(value))
+        if what == "a":
+            return self._arrays[value[what]]
+        return self._texts[value[what]] if what == "s" else _MADE[what](self, *value.values())
 
-    def _named(self, values: Mapping[str, Json]) -> Any:
+    def texts(self, place: int) -> Any:
+        found = tuple(self._texts[each] for each in self._arrays[place].tolist())
+        return self._once(found, found)
+
+    def several(self, place: int) -> Any:
+        array = self._arrays[place]
+        return self._once(("t", array.dtype.kind, array.tobytes()), tuple(array.tolist()))
+
+    def named(self, values: Mapping[str, Json]) -> Any:
         found = {intern(key): self.made(each) for key, each in values.items()}
         if all(type(each) in _PLAIN for each in found.values()):
             return self._once(("m", *((key, type(each), each) for key, each in found.items())), found)
         return found
 
-    def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
-        key = name, start, tuple(shape), own
-        if key not in self._known:
-            stored = self._arrays[name][start : start + prod(shape)]
-            found = (first[0] + np.cumsum(stored, dtype=np.int64) if first else stored).astype(own, copy=not first)
-            # Of thousands of ranks views take as much as what they are of.
-            found = found if len(shape) == 1 else found.reshape(shape)
-            # All ranks have the same few kinds of collectives, in the same steps; no two have the same times.
-            few = self._shared is not None and stored.itemsize == 1
-            self._known[key] = self._once((own, *shape, *first, stored.tobytes()), found) if few else found
-        return self._known[key]
+    def alike(self, columns: Mapping[str, Json], at: int) -> Any:
+        make, names = self._makers[at], [*columns]
+        rows = zip(*map(self.made, columns.values()), strict=True)
+        return tuple(make(**dict(zip(names, each, strict=True))) for each in rows)
+
+    def fielded(self, kept: Mapping[str, Json], at: int) -> Any:
+        return self._makers[at](**{name: self.made(each) for name, each in kept.items()})
+
+    def other(self, values: Json, at: int) -> Any:
+        return self._makers[at](*self.made(values))
+
+    def _array(self, stored: NDArray[Any], start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
+        stored = stored[start : start + prod(shape)]
+        found = (stored.cumsum(dtype=np.int64) + first[0] if first else stored).astype(own, copy=not first)
+        # Of thousands of ranks views take as much as what they are of.
+        found = found if len(shape) == 1 else found.reshape(shape)
+        # All ranks have the same few kinds of collectives, in the same steps; no two have the same times.
+        few = self._shared is not None and stored.itemsize == 1
+        return self._once((own, *shape, *first, stored.tobytes()), found) if few else found
 
     def _once(self, key: Any, found: Any) -> Any:
         """What was made of the same before, where that is shared."""
         return found if self._shared is None else self._shared.setdefault(key, found)
+
+
+_MADE: dict[str, Callable[..., Any]] = {
+    "w": _Reader.texts,
+    "t": _Reader.several,
+    "m": _Reader.named,
+    "n": _Reader.alike,
+    "k": _Reader.fielded,
+    "v": _Reader.other,
+}
 
 
 class Late(Mapping[Any, Any]):

@@ -85,7 +85,7 @@ def idle_pieces(context: Context) -> Pieces:
     launcher[known] = call_track[gaps.call[known]]
     member = short(np.flatnonzero(host_end > gaps.start))
     order = member[np.argsort(launcher[member], kind="stable")]
-    parts, left = [_device_side(gaps, host_end, known)], []
+    parts, left, open_ = [_device_side(gaps, host_end, known)], [], set[int]()
     for gap in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
         first = dict.fromkeys(t for t in (int(launcher[gap[0]]), context.step_track) if t >= 0) if len(gap) else {}
         # Only the launching and the step thread can wait for data on the step's behalf.
@@ -93,11 +93,13 @@ def idle_pieces(context: Context) -> Pieces:
         found, rest = _blamed(_Rest(gaps.start[gap], host_end[gap], gap), states, first)
         parts.extend(found)
         left.append(rest)
-    # What comes next is the same for all gaps, whoever launched what ends them.
+        open_ |= {*threads} - {*first} if len(gap) else set()
+    # What comes next is the same for all gaps, whoever launched what ends them. Who was asked about each knows no more.
     start, end, of = (np.concatenate(column) for column in zip(*left, strict=True))
     by_time = np.argsort(start, kind="stable")
-    later = (context.once(host_states, t, False) for t in threads)
-    found, rest = _blamed(_Rest(start[by_time], end[by_time], of[by_time]), later, threads)
+    later = [t for t in threads if t in open_]
+    every = (context.once(host_states, t, False) for t in later)
+    found, rest = _blamed(_Rest(start[by_time], end[by_time], of[by_time]), every, later)
     nowhere = np.full(len(rest.gap), -1, np.int32)
     untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
