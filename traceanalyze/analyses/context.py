@@ -158,7 +158,7 @@ class Context:
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
         known = foreign and (
-            bool(self.trace.strings.matches(self.calls.name, is_known_runtime).mean() > 0.5)
+            2 * np.count_nonzero(self.trace.strings.matches(self.calls.name, is_known_runtime)) > len(self.calls)
             or {ApiClass.LAUNCH, ApiClass.SYNC} <= set(distinct(self.calls.klass).tolist())
         )
         return "unknown_runtime" if foreign and not known else None

@@ -90,7 +90,8 @@ def group(*keys: NDArray[Any]) -> Groups:
     """Group rows by one or more integer keys of equal length; the first key decides the order, then the next."""
     of, span = np.zeros(len(keys[0]), np.int64), 1
     for each in keys if len(of) else ():
-        low, width = int(each.min()), int(each.max()) - int(each.min()) + 1
+        low = int(each.min())
+        width = int(each.max()) - low + 1
         key = np.subtract(each, low, dtype=np.int64)
         if span * width > _DENSE * len(of):
             key, width = _positions(key)

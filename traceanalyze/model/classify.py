@@ -61,6 +61,8 @@ KIND_NAMES = {
 }
 """What `--category NAME=class` accepts."""
 
+_NAMES = 4096
+"""Names that are known, once looked at: those of many ranks are the same."""
 _ANNOTATION_OPS = regex(
     r"ProfilerStep|Optimizer\.step#|Optimizer\.zero_grad#|enumerate\(DataLoader\)#|enumerate\(DataPipe\)#"
 )
@@ -80,6 +82,7 @@ def event_kind(category: str, options: ClassifyOptions) -> EventKind:
     return EventKind.API if lower == WAITS_OF_XPU else EventKind.UNKNOWN
 
 
+@lru_cache(_NAMES)
 def is_annotation_op(name: str) -> bool:
     """A user annotation that old files store as an operator."""
     return _ANNOTATION_OPS.match(name) is not None
@@ -99,8 +102,6 @@ def rocm_copy_kind(name: str) -> EventKind | None:
     return None
 
 
-_NAMES = 4096
-"""Names that are known, once looked at: those of many ranks are the same."""
 PROFILER_STEP = regex(r"ProfilerStep#(\d+)")
 _DATA = regex(r"enumerate\(DataLoader\)#.*__next__|enumerate\(DataPipe\)#")
 _PEER = regex(
@@ -220,6 +221,7 @@ _COPY = regex(rf".*Memcpy|.*Memset|{_XPU_COPY}|{_XPU_FILL}")
 _ASYNC_COPY = regex(rf".*Memcpy.*Async|{_XPU_COPY}")
 
 
+@lru_cache(_NAMES)
 def api_class(name: str) -> tuple[ApiClass, SyncKind]:
     """What a runtime call does, and whether it is a sync point by its name (definitions §2.4, §7)."""
     bare = _CANN_LAYER.sub("", name, count=1)

@@ -1,5 +1,6 @@
 """Collectives of every library in one vocabulary: type, element size, factor of bus bandwidth (definitions §12)."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from traceanalyze.model.patterns import regex
@@ -24,6 +25,7 @@ SENDS = frozenset({"send", "recv", "send_recv"})
 """Those between two ranks."""
 
 
+@lru_cache(4096)
 def collective_type(name: str) -> str | None:
     """Canonical type of a collective's name, an operator's or a kernel's; None where it does not tell."""
     text = name.lower().replace("_", "")

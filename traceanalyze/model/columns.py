@@ -107,15 +107,14 @@ def narrow(codes: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     return codes.astype(np.uint16, copy=False) if codes.max(initial=0) <= np.iinfo(np.uint16).max else codes
 
 
-_INTEGERS = tuple((np.dtype(f"<i{size}"), 1 << 8 * size - 1) for size in (1, 2, 4, 8))
-"""Types of whole numbers, and from where on numbers are too large for them."""
+_INTEGERS = [np.dtype(f"<i{size}") for size in (1, 2, *[4] * 2, *[8] * 4) for _ in range(8)]
+"""Types of whole numbers, by the bits of the largest beside its sign."""
 
 
 def width(values: NDArray[np.signedinteger[Any]]) -> np.dtype[Any]:
     """The type in which whole numbers take least."""
-    # Thousands of short columns are asked for it: their methods, which do the same, take twice the time.
-    low, high = (int(end.reduce(values, axis=None, initial=0)) for end in (np.minimum, np.maximum))
-    return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
+    # Thousands of short columns are asked for it: to look for the smallest and the largest takes twice the time.
+    return _INTEGERS[int(np.bitwise_or.reduce(values ^ (values >> 63), axis=None)).bit_length()]
 
 
 def narrowed(values: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:

@@ -79,16 +79,15 @@ def kernel_times(context: Context) -> KernelTimes:
     known = (count >= LEAST_RUNS) & ((shape[rows.first] >= 0) | (grid[rows.first] >= 0))
     longest = np.argsort(-np.where(known, total, -1), kind="stable")[:MOST]
     longest = longest[known[longest]]
-    first, text = rows.first[longest], context.trace.strings.text
+    first, texts = rows.first[longest], context.trace.strings.texts
     counts, totals = count[longest], total[longest]
-    order, end = np.argsort(narrow(rows.of), kind="stable"), np.cumsum(count)[longest]
-    runs = (time[order[last - size : last]] for last, size in zip(end.tolist(), counts.tolist(), strict=True))
-    medians = np.array([np.partition(each, len(each) // 2)[len(each) // 2] for each in runs], np.int64)
-    what = (
-        " ".join(text(code) if code >= 0 else "" for code in codes)
-        for codes in zip(shape[first].tolist(), grid[first].tolist(), strict=True)
-    )
-    return KernelTimes(tuple(context.trace.strings.texts(names[first])), tuple(what), counts, totals, medians)
+    ordered, end = time[np.argsort(narrow(rows.of), kind="stable")], np.cumsum(count)[longest]
+    for last, size in zip(end.tolist(), counts.tolist(), strict=True):
+        ordered[last - size : last].partition(size // 2)
+    # The text of code 0 is empty.
+    what = map(" ".join, zip(*(texts(np.maximum(each[first], 0)) for each in (shape, grid)), strict=True))
+    medians = ordered[end - counts + counts // 2]
+    return KernelTimes(tuple(texts(names[first])), tuple(what), counts, totals, medians)
 
 
 _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes in IDLE_PARTS.items()}
@@ -200,7 +199,7 @@ def requesting_step(context: Context) -> NDArray[np.int64]:
     if context.markers is None:
         return np.zeros(len(device), np.int64)
     every = context.all_steps
-    at = np.minimum(np.searchsorted(every.end, start, "right"), len(every) - 1)
+    at = np.minimum(intervals.passed(every.end, start), len(every) - 1)
     inside = (start >= every.start[at]) & (start < every.end[at])
     requested, known = context.ownership
     owner = np.where(known, owners(context.markers, device, requested, known), np.where(inside, at, -1))

@@ -38,13 +38,19 @@ def user_frame_of_stack(stack: str) -> str | None:
 
 def python_rows(context: Context, test: Callable[[str], object]) -> NDArray[np.int64]:
     """Python events whose name passes a test; they are half of a large trace, of few names."""
-    strings, names = context.trace.strings, context.once(_python_names)
+    return _rows_named(context.trace, context.kind, context.once(_python_names), test)
+
+
+def _rows_named(
+    trace: Trace, kind: NDArray[np.uint8], names: NDArray[np.int64], test: Callable[[str], object]
+) -> NDArray[np.int64]:
+    strings = trace.strings
     passing = [code for code, text in zip(names.tolist(), strings.texts(names), strict=True) if test(text)]
     if not passing:
         return np.zeros(0, np.int64)
     table = np.zeros(len(strings), np.bool_)
     table[passing] = True
-    name, kind, found = context.trace.events.name, context.kind, []
+    name, found = trace.events.name, []
     for part in chunks(len(kind)):
         rows = rows_of(kind[part], EventKind.PYTHON)
         found.append(part.start + rows[table.take(name[part][rows])])
@@ -66,7 +72,7 @@ class Frames:
         trace, kind = context.trace, context.kind
         flows = Flows._make(column[:0].copy() for column in trace.flows)
         self._trace, self._kind = replace(trace, events=replace(trace.events, fields={}), flows=flows), kind
-        self._rows = python_rows(context, is_user_frame)
+        self._names = context.once(_python_names)
         tracks = ascending(trace.events.track[kind == int(EventKind.PYTHON)], len(trace.tracks))
         self.recorded = len(tracks) > 0
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
@@ -75,7 +81,7 @@ class Frames:
     @cached_property
     def nest(self) -> Nest:
         """Call trees of the user frames alone."""
-        return nest_rows(self._trace, self._rows)
+        return nest_rows(self._trace, _rows_named(self._trace, self._kind, self._names, is_user_frame))
 
     def track(self, track: int) -> int:
         """Thread whose frames are those of a host thread."""

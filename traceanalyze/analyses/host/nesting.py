@@ -161,7 +161,8 @@ def nest(row: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64
 
 def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
     tree = calltree.build(spans)
-    bounds = np.concatenate(([0], np.cumsum(np.bincount(spans.track)))).astype(np.int64)
+    track = taken(spans.track, tree.order)
+    bounds = np.searchsorted(track, np.arange(track.max(initial=-1) + 2, dtype=track.dtype))
     rows = taken(short(row), tree.order)
     return Nest(rows, tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
 

@@ -132,7 +132,7 @@ def begin_impossibly(trace: Trace, kind: NDArray[np.uint8], row: NDArray[np.int6
     others[unset] = False
     host = others.any()
     early = _device_begins_early(ts, row, others if host else None)
-    late = _device_begins_late(trace, row, _latest(trace, others)[0]) if host else early[:0]
+    late = _device_begins_late(trace, row, others) if host else early[:0]
     span = own[ts[own] <= ts[early].max(initial=np.iinfo(np.int64).min)]
     return distinct(np.concatenate((unset, early, late, span)))
 
@@ -153,10 +153,15 @@ def _device_begins_early(
     return row[: begins[instants[0]] if len(instants) else ends[-1] if len(ends) else 0]
 
 
-def _device_begins_late(trace: Trace, row: NDArray[np.int64], host: int) -> NDArray[np.int64]:
+def _device_begins_late(trace: Trace, row: NDArray[np.int64], others: NDArray[np.bool_]) -> NDArray[np.int64]:
     """What begins so long after all of the host and of the device has ended that nothing can have launched it."""
     ts, dur = trace.events.ts, trace.events.dur
-    if ts[row].max(initial=host) - host <= STRAY_LIMIT_NS:
+    # The end of any host event will do where nothing begins long after it: the last of the file is looked at first.
+    host = int(ts[last := len(others) - 1 - int(others[::-1].argmax())] + dur[last])
+    if ts[row[-1:]].max(initial=host) - host <= STRAY_LIMIT_NS:
+        return row[:0]
+    host = _latest(trace, others)[0]
+    if ts[row[-1:]].max(initial=host) - host <= STRAY_LIMIT_NS:
         return row[:0]
     before = np.maximum(np.append(host, np.maximum.accumulate(ts[row] + dur[row])[:-1]), host)
     return row[np.logical_or.accumulate(ts[row] - before > STRAY_LIMIT_NS)]
@@ -184,6 +189,8 @@ def repeated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
+    if len(end) > 1 and np.ptp(np.partition(end, -2)[-2:]) <= STRAY_LIMIT_NS:
+        return end  # Of the device alone another one ends late enough.
     counted = ~occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
     if np.count_nonzero(counted) < 2:
         return end
@@ -240,13 +247,12 @@ def _classify(
         name = trace.strings.text(code // 8)
         event_kind = EventKind(code // 2 % 4)
         klass = DeviceClass.MEM
-        rule = event_kind.name.lower()
-        if event_kind == EventKind.KERNEL:
-            copy = rocm_copy_kind(name)
-            if copy is not None:
-                event_kind, rule = copy, "ROCm copy kernel"
-            else:
-                klass, rule = kernel_class(name, has_collective_args=bool(code % 2), options=options)
+        if event_kind != EventKind.KERNEL:
+            rule = event_kind.name.lower()
+        elif copy := rocm_copy_kind(name):
+            event_kind, rule = copy, "ROCm copy kernel"
+        else:
+            klass, rule = kernel_class(name, has_collective_args=bool(code % 2), options=options)
         decided[i] = klass, event_kind, rules.setdefault(rule, len(rules))
     each = [column[keys.of] for column in decided.T]
     return each[0].astype(np.uint8), each[1].astype(np.uint8), each[2], tuple(rules)

@@ -95,9 +95,9 @@ def _clipped_sum(
 def _time_before(
     event_start: NDArray[np.int64], event_end: NDArray[np.int64], t: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Sum over events of the part before each instant: Σ max(0, t - start) - Σ max(0, t - end)."""
+    """Sum over events, in order of start, of the part before each instant: Σ max(0, t - start) - Σ max(0, t - end)."""
     out = np.zeros(len(t), np.int64)
-    for edge, sign in ((np.sort(event_start), 1), (np.sort(event_end), -1)):
+    for edge, sign in ((event_start, 1), (np.sort(event_end), -1)):
         index = np.searchsorted(edge, t, "right")
         # Edges relative to the first keep the running sum far from the int64 limit.
         base = int(edge[0]) if len(edge) else 0
