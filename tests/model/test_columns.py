@@ -22,6 +22,7 @@ from traceanalyze.model.columns import (
     occurs,
     strings_of,
     taken,
+    width,
 )
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
@@ -218,3 +219,14 @@ def test_large_tables_are_worked_on_in_stretches(monkeypatch, size):
     assert known.tolist() == sorted(set(codes.tolist()))
     inside = intervals.contains(Intervals(np.array([10, 40]), np.array([20, 41])), t := rng.integers(0, 50, size))
     assert inside.tolist() == [10 <= one < 20 or one == 40 for one in t.tolist()]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])
+def test_the_narrowest_type_of_whole_numbers_holds_the_ends_of_its_range_and_no_more(bits, kind):
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+    for number, larger in ((least, least - 1), (most, most + 1)):
+        if np.iinfo(kind).min <= number <= np.iinfo(kind).max:
+            assert width(np.array([0, number], kind)) == np.dtype(f"<i{bits // 8}")
+        if np.iinfo(kind).min <= larger <= np.iinfo(kind).max:
+            assert width(np.array([larger, 0], kind)) == np.dtype(f"<i{bits // 4}")
