@@ -17,7 +17,8 @@ import pytest
 from tests.builder import TraceBuilder
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline import Choices, reports, results
-from traceanalyze.pipeline.results import LARGE, Work, map_ranks, workers_for
+from traceanalyze.pipeline.processes import map_ranks
+from traceanalyze.pipeline.results import LARGE, Work, workers_for
 
 
 def squared(number):
@@ -161,7 +162,7 @@ def test_where_an_executor_of_the_user_is_shut_down_this_process_does_the_rest()
 
 _PARENT = """
 from tests.pipeline.test_results import sleeping
-from traceanalyze.pipeline.results import map_ranks
+from traceanalyze.pipeline.processes import map_ranks
 if __name__ == "__main__":
     list(map_ranks(sleeping, [{folder!r}] * 3, 3))
 """
