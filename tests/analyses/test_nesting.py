@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from traceanalyze.analyses.host import nesting
 from traceanalyze.analyses.host.nesting import MOST_LEVELS, innermost, innermost_at, levels, nest
+from traceanalyze.model import calltree
 from traceanalyze.model.intervals import merge
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), min_size=1, max_size=30)
@@ -24,17 +25,21 @@ def slow_innermost(tree, t):
     return max(running, default=-1)
 
 
+@pytest.mark.parametrize("library", [None, calltree._library()], ids=["twin", "native"])
 @pytest.mark.parametrize("climbs", [0, 1, nesting._CLIMBS])
 @given(rows=spans)
-def test_the_innermost_event_is_the_last_of_the_tree_that_runs(rows, climbs):
+def test_the_innermost_event_is_the_last_of_the_tree_that_runs(library, rows, climbs):
     tree, t = nested(rows), np.arange(-1, 50)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "_CLIMBS", climbs)
+        patch.setattr(calltree, "_library", lambda: library)
         assert innermost_at(tree, t).tolist() == [slow_innermost(tree, each) for each in t.tolist()]
 
 
-def test_instants_of_many_threads_are_looked_up_on_their_own():
+@pytest.mark.parametrize("library", [None, calltree._library()], ids=["twin", "native"])
+def test_instants_of_many_threads_are_looked_up_on_their_own(monkeypatch, library):
     tree = nested([(0, 10), (2, 3)])
+    monkeypatch.setattr(calltree, "_library", lambda: library)
     assert innermost(tree, np.array([3, 0, 0, 7], np.int32), np.array([2, 2, 1, 2])).tolist() == [-1, 1, 0, -1]
     assert innermost(tree, np.array([], np.int32), np.array([], np.int64)).tolist() == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,12 +15,12 @@ from traceanalyze.model.calltree import Spans
 
 def spans(rows, tick=1):
     start, length, track, rank = np.array(rows, np.int64).reshape(-1, 4).T
-    return Spans(start, start + length, track.astype(np.int32), rank.astype(np.uint8), tick)
+    return Spans(start, length, track.astype(np.int32), rank.astype(np.uint8), tick)
 
 
 def built(given_spans):
     tree = calltree.build(given_spans)
-    return [list(map(int, column)) for column in (tree.order, tree.parent, tree.stop, tree.start, tree.end)]
+    return [list(map(int, column)) for column in (tree.row, tree.parent, tree.stop, tree.start, tree.end)]
 
 
 anything = st.lists(
@@ -53,21 +55,39 @@ needs_library = pytest.mark.skipif(calltree._library() is None, reason="the nati
 def test_native_and_twin_agree(rows, tick):
     mine = spans(rows, tick)
     native, twin = calltree._build(mine, calltree._library()), calltree._build_twin(mine)
-    for name in ("order", "parent", "stop", "start", "end", "own"):
+    for name in ("row", "parent", "stop", "start", "end", "own", "bounds"):
         np.testing.assert_array_equal(getattr(native, name), getattr(twin, name), name)
         assert getattr(native, name).dtype == getattr(twin, name).dtype
     assert native.broken == twin.broken
+
+
+@pytest.mark.parametrize("library", [None, calltree._library()], ids=["twin", "native"])
+@given(rows=anything, data=st.data())
+def test_some_rows_nest_as_if_they_were_all(library, rows, data):
+    mine = spans(rows)
+    some = np.array(data.draw(st.permutations(range(len(rows))))[::2], np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calltree, "_library", lambda: library)
+        tree = calltree.build(mine._replace(rows=some))
+        alone = calltree.build(Spans(*(column[some] for column in mine[:4])))
+    assert tree.row.tolist() == some[alone.row].tolist()
+    for name in ("parent", "stop", "start", "end", "own"):
+        np.testing.assert_array_equal(getattr(tree, name), getattr(alone, name), name)
+    assert [
+        set(mine.track[tree.row[first:last]].tolist()) - {track}
+        for track, (first, last) in enumerate(pairwise(tree.bounds.tolist()))
+    ] == [set()] * (len(tree.bounds) - 1)
 
 
 @needs_library
 @given(rows=anything, tick=st.integers(0, 3))
 def test_own_times_are_those_of_the_tree(rows, tick):
     mine = spans(rows, tick)
-    events = mine._replace(end=mine.end - mine.start, rank=np.where(mine.rank == 2, calltree.NO_RANK, mine.rank))
+    events = mine._replace(rank=np.where(mine.rank == 2, calltree.NO_RANK, mine.rank))
     kept = np.flatnonzero(mine.rank < 2)
     tree = calltree.build(Spans(*(column[kept] for column in mine[:4]), tick))
     own = np.zeros(len(rows), np.int64)
-    own[kept[tree.order]] = tree.own
+    own[kept[tree.row]] = tree.own
     np.testing.assert_array_equal(calltree.own_times(events), own)
     np.testing.assert_array_equal(calltree._own_times_twin(events), own)
 
@@ -120,8 +140,8 @@ def test_lengths_add_up(rows, tick):
     assert (own >= 0).all()
     for track in range(3):
         member = mine.track == track
-        here = mine.track[tree.order] == track
-        covered = intervals.total(intervals.merge(mine.start[member], mine.end[member]))
+        here = mine.track[tree.row] == track
+        covered = intervals.total(intervals.merge(mine.start[member], (mine.start + mine.length)[member]))
         # Only what lasts a tick longer than its parent loses anything.
         assert own[here].sum() == covered if tick == 0 else own[here].sum() <= covered
     np.testing.assert_array_equal(own, tree.own)

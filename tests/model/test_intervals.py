@@ -124,3 +124,28 @@ def test_absolute_nanoseconds_stay_exact():
     one = intervals.merge(np.array([base, base + 2]), np.array([base + 1, base + 3]))
     assert intervals.total(one) == 2
     assert intervals.gaps(one, base, base + 4).start.tolist() == [base + 1, base + 3]
+
+
+def test_members_of_one_are_kept_and_the_others_fill_the_time_between_them():
+    """Against every cell by itself; borders of the first are kept even where two of its members touch."""
+    chance = np.random.RandomState(5)
+    for _ in range(200):
+        edges = [np.sort(chance.choice(LINE, 2 * chance.randint(0, 6), replace=False)) for _ in range(2)]
+        a, b = (Intervals(each[::2], each[1::2]) for each in edges)
+        if len(a.start):  # the first two touch
+            cut = np.sort(np.append(a.start, (a.start[0] + a.end[0] + 1) // 2))
+            a = Intervals(cut, np.sort(np.append(a.end, cut[1]))) if cut[1] < a.end[0] else a
+        start, end, label = intervals.beside(
+            a, np.arange(len(a.start), dtype=np.uint8), b, np.arange(100, 100 + len(b.start), dtype=np.uint8)
+        )
+        expected = [-1] * LINE
+        for one, first in ((b, 100), (a, 0)):
+            for at, (low, high) in enumerate(zip(*one, strict=True)):
+                expected[low:high] = [first + at] * (high - low)
+        found = [-1] * LINE
+        for low, high, of in zip(start, end, label.tolist(), strict=True):
+            assert low < high
+            assert found[low:high] == [-1] * (high - low)
+            found[low:high] = [of] * (high - low)
+        assert found == expected
+        assert (np.diff(start) > 0).all()

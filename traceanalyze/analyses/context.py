@@ -90,7 +90,7 @@ class Context:
         flows = Flows._make(column[others] for column in trace.flows)
         cat = narrow(trace.events.cat)
         trace = replace(trace, events=replace(trace.events, cat=cat, fields=arguments), flows=flows)
-        found._recorded, found._placed = trace, self._placed._replace(trace=trace)
+        found._recorded, found._placed, found.trace = trace, self._placed._replace(trace=trace), trace
         found._kept = self._kept.copy()
         found.forget(*computed)
         return found
@@ -129,7 +129,7 @@ class Context:
         self._recorded = placed.trace
         return placed
 
-    @property
+    @cached_property
     def trace(self) -> Trace:
         """The recording, with all times on the clock of the host."""
         return self._placed.trace
@@ -139,7 +139,7 @@ class Context:
         """When the first event begins whose time is possible; there must be one."""
         return int(self.trace.events.ts[self.kind != EventKind.IMPOSSIBLE].min())
 
-    @property
+    @cached_property
     def device(self) -> DeviceEvents:
         """Device events."""
         return self._placed.device
@@ -219,7 +219,7 @@ class Context:
         of_xpu = self.trace.strings.matches(self.calls.name, is_of_xpu).any()
         return "no_wait_calls" if of_xpu and not (self.calls.klass == ApiClass.SYNC).any() else None
 
-    @property
+    @cached_property
     def link(self) -> NDArray[np.int32]:
         """Position in `calls` of each device event's launch, or -1."""
         return self._placed.link
@@ -246,13 +246,13 @@ class Context:
             return self.link
         queued = (enqueue >= 0) & (self.call_op < 0)
         found, linked = np.full(len(self.device), -1, np.int32), self.link >= 0
-        found[linked] = np.where(queued, enqueue, np.arange(len(enqueue)))[self.link[linked]]
+        found[linked] = taken(np.where(queued, enqueue, np.arange(len(enqueue))), self.link[linked])
         return found
 
     def _at_link(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         out = np.zeros(len(self.device), np.int64)
         linked = self.link >= 0
-        out[linked] = values[self.link[linked]]
+        out[linked] = taken(values, self.link[linked])
         return out
 
     @cached_property
@@ -276,11 +276,11 @@ class Context:
         """
         known = self.link >= 0
         time = np.zeros(len(self.device), np.int64)
-        time[known] = self.calls.start[self.issued_by[known]]
+        time[known] = taken(self.calls.start, self.issued_by[known])
         if self.trace.origin.format != "ascend" or known.all():
             return time, known
         by_op = ~known & (self.event_op >= 0)
-        time[by_op] = self.op_nest.start[self.event_op[by_op]]
+        time[by_op] = taken(self.op_nest.start, self.event_op[by_op])
         return ownership(self.trace, self.markers, self.device, time, known | by_op)
 
     @cached_property
@@ -408,7 +408,7 @@ class Context:
         the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
         """
         around, linked = np.full(len(self.device), -1, np.int32), self.link >= 0
-        around[linked] = self.call_op[self.issued_by[linked]]
+        around[linked] = taken(self.call_op, self.issued_by[linked])
         return short(launching_ops(self.trace, self.device, self.op_nest, around, linked))
 
     @cached_property
@@ -419,7 +419,7 @@ class Context:
         """
         linked = self.link >= 0
         call = np.concatenate((self.link[linked], self.issued_by[linked & (self.issued_by != self.link)]))
-        count = np.bincount(self.calls.track[call])
+        count = np.bincount(taken(self.calls.track, call))
         ordered = [t for t in np.argsort(-count, kind="stable").tolist() if count[t]]
         marked = self.markers is not None and self.markers.track >= 0
         lead = self.markers.track if self.markers is not None and marked else next(iter(ordered), -1)

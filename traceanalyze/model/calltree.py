@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import native
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.patterns import dataclass
 
 
@@ -20,7 +21,7 @@ from traceanalyze.model.patterns import dataclass
 class Tree:
     """Events in tree order, one thread after another, parents before children; the subtree of i is [i, stop[i])."""
 
-    order: NDArray[np.int32]
+    row: NDArray[np.int32]
     """Which of the given events is at each place."""
     parent: NDArray[np.int32]
     """Place of the parent, -1 for none."""
@@ -31,21 +32,25 @@ class Tree:
     """As cut for the tree."""
     own: NDArray[np.int64]
     """Time in none of its children."""
+    bounds: NDArray[np.int64]
+    """The places of thread t are [bounds[t], bounds[t + 1])."""
     broken: int
     """Events closed early because a later one outlasts them by more than a tick."""
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self.row)
 
 
 class Spans(NamedTuple):
     """Events to nest: times int64 ns, `track` int32 from 0; of equal intervals the lower `rank` is the outer one."""
 
     start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    length: NDArray[np.int64]
     track: NDArray[np.int32]
     rank: NDArray[np.uint8]
     tick: int = 1
+    rows: Rows | None = None
+    """Those to nest, where it is not all of them."""
 
 
 def build(spans: Spans) -> Tree:
@@ -56,7 +61,7 @@ def build(spans: Spans) -> Tree:
 
 class _Events(ctypes.Structure):
     _fields_ = [
-        *((column, ctypes.c_void_p) for column in ("start", "end", "track", "rank")),
+        *native.pointers("start", "length", "track", "rank", "rows"),
         ("size", ctypes.c_uint64),
         ("tracks", ctypes.c_uint64),
         ("tick", ctypes.c_int64),
@@ -65,7 +70,7 @@ class _Events(ctypes.Structure):
 
 class _Tree(ctypes.Structure):
     _fields_ = [
-        *((column, ctypes.c_void_p) for column in ("order", "parent", "stop", "start", "end", "own")),
+        *native.pointers("order", "parent", "stop", "start", "end", "own", "bounds"),
         ("broken", ctypes.c_uint64),
     ]
 
@@ -79,7 +84,8 @@ def _library() -> ctypes.CDLL | None:
     library.trace_tree_build.argtypes = (ctypes.POINTER(_Events), ctypes.POINTER(_Tree))
     library.trace_tree_own.argtypes = (ctypes.POINTER(_Events), pointer)
     library.trace_tree_outermost.argtypes = (pointer, pointer, size, size, pointer)
-    library.trace_tree_inside.restype = None
+    library.trace_tree_inside.restype = library.trace_tree_innermost.restype = None
+    library.trace_tree_innermost.argtypes = (pointer, size, pointer, pointer, size, size, pointer)
     library.trace_tree_inside.argtypes = (pointer, size, pointer, size, pointer, pointer)
     return library
 
@@ -90,31 +96,32 @@ def _check(status: int) -> None:
 
 
 def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
-    spans, size = _contiguous(spans), len(spans.start)
-    order, parent, stop = (np.empty(size, np.int32) for _ in range(3))
-    first, last, own = (np.empty(size, np.int64) for _ in range(3))
-    columns = order, parent, stop, first, last, own
-    tree = _Tree(*map(native.address, columns), 0)
-    _check(library.trace_tree_build(ctypes.byref(_events(spans)), ctypes.byref(tree)))
+    given = _events(spans)
+    order, parent, stop = (np.empty(given.size, np.int32) for _ in range(3))
+    first, last, own = (np.empty(given.size, np.int64) for _ in range(3))
+    columns = order, parent, stop, first, last, own, np.empty(given.tracks + 1, np.int64)
+    tree = _Tree(*map(native.address, columns))
+    _check(library.trace_tree_build(ctypes.byref(given), ctypes.byref(tree)))
     return Tree(*columns, tree.broken)
 
 
-def _contiguous(spans: Spans) -> Spans:
-    start, end = (np.ascontiguousarray(column, np.int64) for column in (spans.start, spans.end))
-    track, rank = np.ascontiguousarray(spans.track, np.int32), np.ascontiguousarray(spans.rank, np.uint8)
-    return Spans(start, end, track, rank, spans.tick)
-
-
 def _events(spans: Spans) -> _Events:
-    """What the library reads, as long as the arrays are there."""
-    tracks = int(spans.track.max()) + 1 if len(spans.track) else 0
-    return _Events(*map(native.address, spans[:4]), len(spans.start), tracks, spans.tick)
+    """What the library reads."""
+    types = {"start": np.int64, "length": np.int64, "track": np.int32, "rank": np.uint8, "rows": np.int32}
+    columns = {
+        name: np.asarray(getattr(spans, name), types[name]) for name in types if getattr(spans, name) is not None
+    }
+    size, tracks = len(columns.get("rows", spans.start)), int(spans.track.max(initial=-1)) + 1
+    return native.given(_Events, columns, size=size, tracks=tracks, tick=spans.tick)
 
 
 def _build_twin(spans: Spans) -> Tree:
     """The same in Python: slow, and the specification of the native function."""
-    order = np.lexsort((spans.rank, -spans.end, spans.start, spans.track))
-    start, end, track = (column[order].tolist() for column in (spans.start, spans.end, spans.track))
+    rows = np.arange(len(spans.start)) if spans.rows is None else spans.rows
+    start, length, track, rank = (column[rows] for column in spans[:4])
+    by_tree = np.lexsort((rank, -length, start, track))
+    order, bounds = rows[by_tree], np.searchsorted(track[by_tree], np.arange(spans.track.max(initial=-1) + 2))
+    start, end, track = (column[by_tree].tolist() for column in (start, start + length, track))
     size, broken = len(order), 0
     parent, stop = [-1] * size, [size] * size
     stack: list[int] = []
@@ -135,7 +142,7 @@ def _build_twin(spans: Spans) -> Tree:
         if above >= 0:
             own[above] -= end[at] - start[at]
     places, times = np.array([order, parent, stop], np.int32), np.array([start, end, own], np.int64)
-    return Tree(places[0], places[1], places[2], times[0], times[1], times[2], broken)
+    return Tree(places[0], places[1], places[2], times[0], times[1], times[2], bounds, broken)
 
 
 NO_RANK = 255
@@ -143,26 +150,61 @@ NO_RANK = 255
 
 
 def own_times(events: Spans) -> NDArray[np.int64]:
-    """Of each event the time in none of its children: `end` holds lengths here, and what has `NO_RANK` is left out.
+    """Of each event the time in none of its children; what has `NO_RANK` is left out.
 
     Takes less memory than trees do.
     """
     library = _library()
     if library is None:
         return _own_times_twin(events)
-    own = np.zeros(len(events.start), np.int64)
-    given = _contiguous(events)
-    _check(library.trace_tree_own(ctypes.byref(_events(given)), own.ctypes.data))
+    own, given = np.zeros(len(events.start), np.int64), _events(events)
+    _check(library.trace_tree_own(ctypes.byref(given), own.ctypes.data))
     return own
 
 
 def _own_times_twin(events: Spans) -> NDArray[np.int64]:
-    own, rows = np.zeros(len(events.start), np.int64), np.flatnonzero(events.rank != NO_RANK)
-    start = events.start[rows]
-    spans = Spans(start, start + events.end[rows], events.track[rows], events.rank[rows], events.tick)
-    tree = _build_twin(spans)
-    own[rows[tree.order]] = tree.own
+    own = np.zeros(len(events.start), np.int64)
+    tree = _build_twin(events._replace(rows=np.flatnonzero(events.rank != NO_RANK)))
+    own[tree.row] = tree.own
     return own
+
+
+DEEP = -2
+"""What runs is further around than was looked."""
+
+
+def innermost(tree: Tree, track: NDArray[np.int32], t: NDArray[np.int64], around: int) -> NDArray[np.int64]:
+    """Place of the innermost event of a thread each that runs at an instant, -1: none, as of threads that are none.
+
+    `DEEP` where it is not among so many `around` the last event that began.
+    """
+    library = _library()
+    if library is None:
+        return _innermost_twin(tree, track, t, around)
+    columns = {name: getattr(tree, name) for name in ("parent", "start", "end", "bounds")}
+    given, track, t = (
+        native.given(_Tree, columns),
+        np.ascontiguousarray(track, np.int32),
+        np.ascontiguousarray(t, np.int64),
+    )
+    found = np.empty(len(t), np.int64)
+    asked = native.address(track), native.address(t), len(t), around, native.address(found)
+    library.trace_tree_innermost(ctypes.byref(given), len(tree.bounds) - 1, *asked)
+    return found
+
+
+def _innermost_twin(tree: Tree, track: NDArray[np.int32], t: NDArray[np.int64], around: int) -> NDArray[np.int64]:
+    found = np.full(len(t), -1, np.int64)
+    for thread in distinct(track[(track >= 0) & (track < len(tree.bounds) - 1)]).tolist():
+        (first, last), own = tree.bounds[thread : thread + 2].tolist(), track == thread
+        begun = np.searchsorted(tree.start[first:last], t[own], "right")
+        found[own] = np.where(begun > 0, first + begun - 1, -1)
+    active = np.flatnonzero(found >= 0)
+    for left in reversed(range(around + 1)):
+        active = active[tree.end[found[active]] <= t[active]]
+        found[active] = tree.parent[found[active]] if left else DEEP
+        active = active[found[active] >= 0]
+    return found
 
 
 def outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int) -> NDArray[np.bool_]:

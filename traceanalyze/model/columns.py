@@ -69,6 +69,8 @@ class Strings:
         passing = distinct[[at for at, text in enumerate(texts) if test(text)]]
         if not len(passing):
             return np.zeros(codes.shape, np.bool_)
+        if len(passing) <= _FEW:
+            return occurs(codes, passing)
         table = np.zeros(len(self), np.bool_)
         table[passing] = True
         return taken(table, codes)
@@ -92,7 +94,7 @@ def strings_of(texts: Sequence[bytes]) -> Strings:
 def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct codes (ascending) and the index of each row's code among them; linear where `np.unique` would sort."""
     distinct = np.flatnonzero(_present(codes, size))
-    position = np.zeros(size, np.int64)
+    position = np.empty(size, np.int64)
     position[distinct] = np.arange(len(distinct))
     return distinct, taken(position, codes)
 

@@ -135,6 +135,7 @@ def _library() -> ctypes.CDLL | None:
     if library is not None:
         library.trace_overlaps.restype = library.trace_join.restype = ctypes.c_int64
         library.trace_overlaps.argtypes = library.trace_join.argtypes = (ctypes.c_void_p,) * 3
+        library.trace_beside.restype, library.trace_beside.argtypes = ctypes.c_int64, (ctypes.c_void_p,) * 7
         for combine in (library.trace_union, library.trace_intersect, library.trace_subtract):
             combine.restype, combine.argtypes = ctypes.c_int64, (ctypes.c_void_p,) * 4
         library.trace_coverage.restype = library.trace_passed.restype = None
@@ -184,6 +185,37 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     if library is None:
         return intersect(a, gaps(b, int(a.start[0]), int(a.end[-1])))
     return _combined(library.trace_subtract, a, b)
+
+
+def beside(
+    a: Intervals, of_a: NDArray[np.uint8], b: Intervals, of_b: NDArray[np.uint8]
+) -> tuple[Int64, Int64, NDArray[np.uint8]]:
+    """Members of `a` and, in the time between them, those of `b`, each with its label; some may touch."""
+    library = _library()
+    if library is None:
+        return _beside_twin(a, of_a, b, of_b)
+    of_a, of_b = (np.ascontiguousarray(each, np.uint8) for each in (of_a, of_b))
+    size = 2 * len(a.start) + len(b.start)
+    room, of, one, two = (
+        np.empty((2, size), np.int64),
+        np.empty(size, np.uint8),
+        native.stretches(*a),
+        native.stretches(*b),
+    )
+    given = ctypes.byref(one), native.address(of_a), ctypes.byref(two), native.address(of_b)
+    found = library.trace_beside(*given, *map(native.address, (*room, of)))
+    return *_trimmed(room, found), of[:found].copy()
+
+
+def _beside_twin(
+    a: Intervals, of_a: NDArray[np.uint8], b: Intervals, of_b: NDArray[np.uint8]
+) -> tuple[Int64, Int64, NDArray[np.uint8]]:
+    free = (
+        _overlaps_twin(b, gaps(merge(*a), int(b.start[0]), int(b.end[-1]))) if len(b.start) else Overlaps(*(EMPTY * 2))
+    )
+    start, end = (np.concatenate(each) for each in zip(a, free[:2], strict=True))
+    order = np.argsort(start, kind="stable")
+    return start[order], end[order], np.concatenate((of_a, of_b[free.first]))[order]
 
 
 def chunks(size: int) -> Iterator[slice]:

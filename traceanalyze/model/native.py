@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _S = TypeVar("_S", bound=ctypes.Structure)
-_ABI_VERSION = 12
+_ABI_VERSION = 13
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]

@@ -61,9 +61,9 @@ def host_annotations(context: Context) -> Table:
     # Each name on each thread is a tree of its own: its roots are the outermost runs, which do not overlap.
     lane = group(events.track[rows], names.of).of.astype(np.int32)
     rank = np.zeros(len(rows), np.uint8)
-    tree = calltree.build(calltree.Spans(start, start + events.dur[rows], lane, rank, context.trace.resolution_ns))
+    tree = calltree.build(calltree.Spans(start, events.dur[rows], lane, rank, context.trace.resolution_ns))
     root = np.flatnonzero(tree.parent < 0)
-    begin, end, outer = tree.start[root], tree.end[root], tree.order[root]
+    begin, end, outer = tree.start[root], tree.end[root], tree.row[root]
     time, kernels = _launched(context, events.track[rows[outer]], begin, end)
     calls = np.bincount(names.of, intervals.contains(context.host_windows, start), len(names)).astype(np.int64)
     device, launched = np.zeros((2, len(names)), np.int64)

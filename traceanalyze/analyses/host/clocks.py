@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE
 from traceanalyze.analyses.kernels.events import DeviceEvents, numbers_of_devices
-from traceanalyze.model.columns import Rows, distinct
+from traceanalyze.model.columns import Rows, distinct, taken
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import DeviceClock, Trace
 from traceanalyze.model.vocabulary import EventKind, SyncKind
@@ -76,7 +76,7 @@ def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -> 
     for one in devices:
         event = np.flatnonzero((link >= 0) & (device.device == one))
         start = device.start[event]
-        early = calls.start[link[event]] - start
+        early = taken(calls.start, link[event]) - start
         count = int((early > 0).sum())
         if count > EARLY_SHARE * len(early):
             first, last = offsets(start, early, tick)
@@ -101,9 +101,11 @@ def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -
     if len(wait) < _WAITS:
         return wait[:0]
     event, outer = np.flatnonzero(link >= 0), np.flatnonzero(calls.outermost)
-    event = event[np.argsort(calls.end[link[event]], kind="stable")]
+    returned = taken(calls.end, link[event])
+    order = np.argsort(returned, kind="stable")
+    event = event[order]
     done = np.maximum.accumulate(device.end[event])
-    place = np.searchsorted(calls.end[link[event]], calls.start[wait], "right") - 1
+    place = np.searchsorted(returned[order], calls.start[wait], "right") - 1
     whole = trace.strings.matches(calls.name[wait], _FOR_DEVICE.search) & (place >= 0)
     copy, copied = event[device.kind[event] == EventKind.MEMCPY], np.zeros(len(calls), np.int64)
     copies = np.zeros(len(calls), np.bool_)

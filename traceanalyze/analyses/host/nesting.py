@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
-from traceanalyze.model.columns import Rows, short, taken
-from traceanalyze.model.intervals import Intervals, contains, passed
-from traceanalyze.model.patterns import dataclass
+from traceanalyze.model.columns import Rows, distinct, short, taken
+from traceanalyze.model.intervals import Intervals, contains
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
 
@@ -28,24 +27,8 @@ RANK[EventKind.HOST_OP] = 1
 RANK[EventKind.API] = 2
 
 
-@dataclass(frozen=True, eq=False)
-class Nest:
-    """Events in tree order: by thread, then parents before children. See `calltree.Tree` for what is cut when."""
-
-    row: NDArray[np.int32]
-    """Row in `Trace.events`, or whatever numbers were given."""
-    parent: NDArray[np.int32]
-    stop: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    own: NDArray[np.int64]
-    """Time in none of its children."""
-    broken: int
-    bounds: NDArray[np.int64]
-    """The events of thread t are [bounds[t], bounds[t + 1])."""
-
-    def __len__(self) -> int:
-        return len(self.row)
+class Nest(calltree.Tree):
+    """Call trees of events, by their rows in `Trace.events` or whatever numbers were given."""
 
     @property
     def depth(self) -> NDArray[np.int64]:
@@ -61,8 +44,9 @@ class Nest:
 
     def rows(self, place: Rows) -> NDArray[np.int32]:
         """Rows of the events at some places, -1 for -1."""
-        none = np.int32(-1)
-        return np.where(place >= 0, self.row[place], none) if len(self) else np.full(len(place), none)
+        found, known = np.full(len(place), -1, np.int32), place >= 0
+        found[known] = taken(self.row, place[known])
+        return found
 
     def beyond(self, through: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Each place itself, or where it is looked through the innermost around it that is not, else the outermost."""
@@ -147,40 +131,22 @@ def paths(nested: Nest, name: NDArray[np.int32]) -> Paths:
 
 def nest_rows(trace: Trace, rows: Rows, kind: NDArray[np.uint8] | None = None) -> Nest:
     """Nest events of a trace, each thread on its own; `kind` (of every event) decides which of equal ones is outer."""
-    start = trace.events.ts[rows]
-    rank = np.zeros(len(rows), np.uint8) if kind is None else RANK[kind[rows]]
-    track = trace.events.track[rows]
-    return _nest(rows, calltree.Spans(start, start + trace.events.dur[rows], track, rank, trace.resolution_ns))
+    events = trace.events
+    rank = np.zeros(len(events), np.uint8) if kind is None else taken(RANK, kind)
+    spans = calltree.Spans(events.ts, events.dur, events.track, rank, trace.resolution_ns, rows)
+    return Nest(**vars(calltree.build(spans)))
 
 
 def nest(row: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> Nest:
     """Nest events of one thread, which goes by the number 0."""
     nothing = np.zeros(len(row), np.int32)
-    return _nest(row, calltree.Spans(start, end, nothing, nothing.astype(np.uint8)))
-
-
-def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
-    tree = calltree.build(spans)
-    track = taken(spans.track, tree.order)
-    bounds = np.searchsorted(track, np.arange(track.max(initial=-1) + 2, dtype=track.dtype))
-    rows = taken(short(row), tree.order)
-    return Nest(rows, tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
+    tree = calltree.build(calltree.Spans(start, end - start, nothing, nothing.astype(np.uint8)))
+    return Nest(**{**vars(tree), "row": taken(short(row), tree.row)})
 
 
 def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[np.int64]:
     """Place of the innermost event of a thread with start <= t < end, -1 where there is none."""
-    own = nested.of(track)
-    found: NDArray[np.int64] = own.start + passed(nested.start[own], t) - 1
-    found[found < own.start] = -1
-    active = np.flatnonzero(found >= 0)
-    for _ in range(_CLIMBS):
-        active = active[nested.end[found[active]] <= t[active]]
-        if len(active) == 0:
-            return found
-        found[active] = nested.parent[found[active]]
-        active = active[found[active] >= 0]
-    found[active] = _last_change(nested, own, t[active])
-    return found
+    return innermost(nested, np.full(len(t), track, np.int32), t)
 
 
 def _last_change(nested: Nest, own: slice, t: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -197,10 +163,9 @@ def _last_change(nested: Nest, own: slice, t: NDArray[np.int64]) -> NDArray[np.i
 
 def innermost(nested: Nest, track: NDArray[np.signedinteger[Any]], t: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same for an instant of any thread each; -1 stands for no thread."""
-    out = np.full(len(t), -1, np.int64)
-    order = np.argsort(track, kind="stable")
-    ends = np.cumsum(np.bincount(track + 1)) if len(track) else np.zeros(0, np.int64)
-    for thread in np.flatnonzero(np.diff(ends)).tolist():
-        here = order[ends[thread] : ends[thread + 1]]
-        out[here] = innermost_at(nested, t[here], thread)
-    return out
+    found = calltree.innermost(nested, track, t, _CLIMBS)
+    deep = np.flatnonzero(found == calltree.DEEP)
+    for thread in distinct(track[deep]).tolist():
+        own = deep[track[deep] == thread]
+        found[own] = _last_change(nested, nested.of(thread), t[own])
+    return found

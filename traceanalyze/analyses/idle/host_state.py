@@ -1,6 +1,8 @@
 """What a host thread is doing at each instant (definitions §5, "host state"), and each step by that (§3, fallback)."""
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -53,41 +55,21 @@ class States(NamedTuple):
         member = occurs(self.cause, labels)
         return intervals.merge(self.start[member], self.end[member])
 
-    def without(self, hidden: Intervals) -> "States":
-        """The segments outside of a set."""
-        if not len(self.start) or not len(hidden.start):
-            return self
-        outside = intervals.gaps(hidden, int(self.start[0]), int(self.end[-1]))
-        free = intervals.overlaps(self.spans, outside)
-        return States(free.start, free.end, self.cause[free.first])
+    def beside(self, more: "States") -> "States":
+        """The segments and, in the time between them, others."""
+        if not len(self.start) or not len(more.start):
+            return self if len(self.start) else more
+        return States(*intervals.beside(self.spans, self.cause, more.spans, more.cause))
 
-    def beside(self, cause: int, more: Intervals) -> "States":
-        """The segments and, in the time between them, those of a set."""
-        if not len(more.start):
-            return self
-        free = intervals.subtract(more, intervals.merge(self.start, self.end))
-        start, end = (np.concatenate(each) for each in zip(self.spans, free, strict=True))
-        causes = np.concatenate((self.cause, np.full(len(free.start), cause, np.uint8)))
-        order = np.argsort(start, kind="stable")
-        return States(start[order], end[order], causes[order])
+
+def alike(cause: int, spans: Intervals) -> States:
+    """A set as segments of one cause."""
+    return States(*spans, np.full(len(spans.start), cause, np.uint8))
 
 
 def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     """Segments of several overlapping sets where an earlier set hides the later ones."""
-    present = [(cause, one) for cause, one in layers if len(one.start)]
-    parts: list[tuple[int, Intervals]] = []
-    taken = intervals.EMPTY
-    for cause, one in present:
-        parts.append((cause, intervals.subtract(one, taken)))
-        if len(parts) < len(present):
-            taken = intervals.union(taken, one)
-    if not parts:
-        return States(*intervals.EMPTY, np.empty(0, np.uint8))
-    start = np.concatenate([p.start for _, p in parts])
-    end = np.concatenate([p.end for _, p in parts])
-    causes = np.concatenate([np.full(len(p.start), c, np.uint8) for c, p in parts])
-    order = np.argsort(start, kind="stable")
-    return States(start[order], end[order], causes[order])
+    return reduce(States.beside, starmap(alike, layers), alike(0, intervals.EMPTY))
 
 
 def together(threads: Iterable[States]) -> States:
@@ -110,11 +92,11 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
     waits = active(context.once(peer_waits).of(track))
     if len(waits.start):
         waits = intervals.subtract(waits, states.of((Cause.SYNC,)))
-        states = states.without(waits).beside(Cause.PEER_WAIT, waits)
-    states = states.beside(Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)]))
+        states = alike(Cause.PEER_WAIT, waits).beside(states)
+    states = states.beside(alike(Cause.HOST_OP, active(context.op_nest.row[context.op_nest.of(track)])))
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
-        states = states.beside(Cause.PEER_WAIT, context.once(collectives_of_workers))
+        states = states.beside(alike(Cause.PEER_WAIT, context.once(collectives_of_workers)))
     return states
 
 
@@ -132,10 +114,9 @@ def _with_data(context: Context, track: int) -> States:
     states = context.once(host_states, track, False)
     if not len(context.once(loading_ranges).rows):
         return states
-    loading = data_loading(context, track)
-    states = states.without(loading).beside(Cause.DATA_LOADING, loading)
+    states = alike(Cause.DATA_LOADING, data_loading(context, track)).beside(states)
     if track == context.step_track:
-        states = states.beside(Cause.DATA_LOADING, _loaded_elsewhere(context, states.spans))
+        states = states.beside(alike(Cause.DATA_LOADING, _loaded_elsewhere(context, states.spans)))
     return states
 
 

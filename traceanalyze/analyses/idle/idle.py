@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import States, host_states, peers_unknown
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Rows, occurs, short
+from traceanalyze.model.columns import Rows, occurs, short, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -72,7 +72,7 @@ def _taken(values: NDArray[np.int64], index: Rows) -> NDArray[np.int64]:
     """`values[index]`, with the largest int64 where the index is -1."""
     out = np.full(len(index), np.iinfo(np.int64).max)
     valid = index >= 0
-    out[valid] = values[index[valid]]
+    out[valid] = taken(values, index[valid])
     return out
 
 
@@ -82,7 +82,7 @@ def idle_pieces(context: Context) -> Pieces:
     known = gaps.call >= 0
     host_end = np.where(known, np.clip(gaps.launch_end, gaps.start, gaps.end), gaps.end)
     launcher = np.full(len(gaps), -1, np.int64)
-    launcher[known] = call_track[gaps.call[known]]
+    launcher[known] = taken(call_track, gaps.call[known])
     member = short(np.flatnonzero(host_end > gaps.start))
     order = member[np.argsort(launcher[member], kind="stable")]
     parts, left, open_ = [_device_side(gaps, host_end, known)], [], set[int]()

@@ -4,22 +4,18 @@
 #include <vector>
 
 #include "boundary.h"
+#include "search.h"
 
 namespace {
 
-// Events by their rows; the end of one is its own, or comes from its length.
+// Events by their rows.
 struct Events {
     const std::int64_t* begin;
-    const std::int64_t* stop;
     const std::int64_t* length;
-    const std::int32_t* track;
     const std::uint8_t* rank;
-    std::uint64_t size;
 
     [[nodiscard]] std::int64_t start(std::int32_t row) const { return begin[row]; }
-    [[nodiscard]] std::int64_t end(std::int32_t row) const {
-        return stop != nullptr ? stop[row] : begin[row] + length[row];
-    }
+    [[nodiscard]] std::int64_t end(std::int32_t row) const { return begin[row] + length[row]; }
 
     // Longer first where two start together, as the longer one contains the other.
     bool operator()(std::int32_t a, std::int32_t b) const {
@@ -52,18 +48,21 @@ void sort_stretches(std::int32_t* begin, std::int32_t* end, const Events& before
 }
 
 // The rows of each thread in the order of its tree, one thread after another, and where those of each begin.
-std::vector<std::size_t> in_order(const Events& events, std::uint64_t tracks, std::int32_t* order) {
-    std::vector<std::size_t> bounds(tracks + 1);
-    for (std::uint64_t i = 0; i < events.size; ++i) {
-        if (events.rank[i] != TRACE_TREE_NONE) ++bounds[static_cast<std::size_t>(events.track[i]) + 1];
+std::vector<std::size_t> in_order(const trace_tree_events& given, const Events& events, std::int32_t* order) {
+    const auto row = [&](std::uint64_t i) {
+        return given.rows != nullptr ? given.rows[i] : static_cast<std::int32_t>(i);
+    };
+    std::vector<std::size_t> bounds(given.tracks + 1);
+    for (std::uint64_t i = 0; i < given.size; ++i) {
+        if (given.rank[row(i)] != TRACE_TREE_NONE) ++bounds[static_cast<std::size_t>(given.track[row(i)]) + 1];
     }
-    for (std::size_t track = 0; track < tracks; ++track) bounds[track + 1] += bounds[track];
+    for (std::size_t track = 0; track < given.tracks; ++track) bounds[track + 1] += bounds[track];
     std::vector<std::size_t> next(bounds);
-    for (std::uint64_t i = 0; i < events.size; ++i) {
-        if (events.rank[i] == TRACE_TREE_NONE) continue;
-        order[next[static_cast<std::size_t>(events.track[i])]++] = static_cast<std::int32_t>(i);
+    for (std::uint64_t i = 0; i < given.size; ++i) {
+        if (given.rank[row(i)] == TRACE_TREE_NONE) continue;
+        order[next[static_cast<std::size_t>(given.track[row(i)])]++] = row(i);
     }
-    for (std::size_t track = 0; track < tracks; ++track) {
+    for (std::size_t track = 0; track < given.tracks; ++track) {
         sort_stretches(order + bounds[track], order + bounds[track + 1], events);
     }
     return bounds;
@@ -161,8 +160,9 @@ std::uint64_t nest(const Events& events, const std::int32_t* order, const std::v
 int trace_tree_build(const trace_tree_events* given, trace_tree* tree) {
     if (given->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
     return scan::guarded([&] {
-        const Events events{given->start, given->end, nullptr, given->track, given->rank, given->size};
-        const auto bounds = in_order(events, given->tracks, tree->order);
+        const Events events{given->start, given->length, given->rank};
+        const auto bounds = in_order(*given, events, tree->order);
+        std::copy(bounds.begin(), bounds.end(), tree->bounds);
         tree->broken = nest(events, tree->order, bounds, given->tick, Whole{*tree});
         return TRACE_SCAN_OK;
     });
@@ -171,9 +171,9 @@ int trace_tree_build(const trace_tree_events* given, trace_tree* tree) {
 int trace_tree_own(const trace_tree_events* given, std::int64_t* own) {
     if (given->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
     return scan::guarded([&] {
-        const Events events{given->start, nullptr, given->end, given->track, given->rank, given->size};
-        std::vector<std::int32_t> order(events.size);
-        const auto bounds = in_order(events, given->tracks, order.data());
+        const Events events{given->start, given->length, given->rank};
+        std::vector<std::int32_t> order(given->size);
+        const auto bounds = in_order(*given, events, order.data());
         nest(events, order.data(), bounds, given->tick, OwnTimes{order.data(), own});
         return TRACE_SCAN_OK;
     });
@@ -191,6 +191,28 @@ int trace_tree_outermost(const std::int32_t* stop, const std::int32_t* key, std:
         }
         return TRACE_SCAN_OK;
     });
+}
+
+void trace_tree_innermost(const trace_tree* tree, std::uint64_t tracks, const std::int32_t* track,
+                          const std::int64_t* instants, std::uint64_t count, std::uint64_t around,
+                          std::int64_t* places) {
+    std::int32_t thread = -1;
+    std::uint64_t begun = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        places[i] = -1;
+        if (track[i] < 0 || static_cast<std::uint64_t>(track[i]) >= tracks) continue;
+        if (track[i] != thread) begun = 0;
+        thread = track[i];
+        const std::int64_t first = tree->bounds[thread];
+        const auto size = static_cast<std::uint64_t>(tree->bounds[thread + 1] - first);
+        begun = scan::passed(tree->start + first, size, begun, instants[i]);
+        if (begun == 0) continue;
+        std::int64_t at = first + static_cast<std::int64_t>(begun) - 1;
+        for (std::uint64_t left = around; at >= 0 && tree->end[at] <= instants[i]; --left) {
+            at = left > 0 ? tree->parent[at] : -2;
+        }
+        places[i] = at;
+    }
 }
 
 void trace_tree_inside(const std::int32_t* stop, std::uint64_t size, const std::int32_t* some, std::uint64_t number,

@@ -139,6 +139,29 @@ std::int64_t trace_subtract(const trace_stretches* a, const trace_stretches* b, 
     return found;
 }
 
+std::int64_t trace_beside(const trace_stretches* a, const std::uint8_t* of_a, const trace_stretches* b,
+                          const std::uint8_t* of_b, std::int64_t* start, std::int64_t* end, std::uint8_t* of) {
+    std::int64_t found = 0;
+    const auto add = [&](std::int64_t from, std::int64_t until, std::uint8_t label) {
+        start[found] = from;
+        end[found] = until;
+        of[found++] = label;
+    };
+    std::uint64_t row = 0;
+    for (std::uint64_t other = 0; other < b->size; ++other) {
+        std::int64_t from = b->start[other];
+        if (row > 0) from = std::max(from, a->end[row - 1]);
+        for (; row < a->size && a->start[row] < b->end[other]; ++row) {
+            if (a->start[row] > from) add(from, a->start[row], of_b[other]);
+            add(a->start[row], a->end[row], of_a[row]);
+            from = std::max(from, a->end[row]);
+        }
+        if (from < b->end[other]) add(from, b->end[other], of_b[other]);
+    }
+    for (; row < a->size; ++row) add(a->start[row], a->end[row], of_a[row]);
+    return found;
+}
+
 int trace_take_out(const trace_work* work, const trace_stretches* removed, std::int64_t line, std::int64_t* before,
                    std::int64_t* weight) {
     const Covered covered(removed, before);

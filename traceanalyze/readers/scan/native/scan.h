@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 12
+#define TRACE_SCAN_ABI_VERSION 13
 
 typedef struct trace_scan trace_scan;
 
@@ -163,10 +163,11 @@ TRACE_SCAN_API void trace_scan_close(trace_scan *scan);
 /* Events of any threads; `track` numbers the threads from 0 to below `tracks`. */
 typedef struct {
     const int64_t *start;
-    const int64_t *end;
+    const int64_t *length;
     const int32_t *track;
-    const uint8_t *rank; /* of events with equal bounds the lower one is the outer; if equal too, the earlier row */
-    uint64_t size;
+    const uint8_t *rank; /* of events with equal bounds the lower one is the outer; if equal too, the earlier one */
+    const int32_t *rows; /* those to nest; null: all, in their order */
+    uint64_t size;       /* so many are to be nested */
     uint64_t tracks;
     int64_t tick; /* by how much an event may outlast its parent and still be its child */
 } trace_tree_events;
@@ -174,19 +175,20 @@ typedef struct {
 /* Their call trees, one thread after another, parents before children: a subtree is the rows [i, stop[i]).
  * The caller gives arrays of `size` items. */
 typedef struct {
-    int32_t *order;  /* the event at each place */
+    int32_t *order;  /* the row of the event at each place */
     int32_t *parent; /* place of its parent, -1: none */
     int32_t *stop;   /* place after its last descendant */
     int64_t *start;
     int64_t *end;    /* cut so that children lie inside their parents and siblings beside each other */
     int64_t *own;    /* time in none of its children */
+    int64_t *bounds; /* the places of each thread; there are tracks + 1 */
     uint64_t broken; /* events cut short because a later one outlasts them by more than a tick */
 } trace_tree;
 
 TRACE_SCAN_API int trace_tree_build(const trace_tree_events *events, trace_tree *tree);
 
-/* Only the time of each event in none of its children, by its row; `end` holds lengths here. Events whose rank is
- * TRACE_TREE_NONE are in no tree, and theirs stays as it is. */
+/* Only the time of each event in none of its children, by its row. Events whose rank is TRACE_TREE_NONE are in no tree,
+ * and theirs stays as it is. */
 #define TRACE_TREE_NONE 255
 TRACE_SCAN_API int trace_tree_own(const trace_tree_events *events, int64_t *own);
 
@@ -197,6 +199,11 @@ TRACE_SCAN_API int trace_tree_outermost(const int32_t *stop, const int32_t *key,
 /* How many of some events of a tree (places, -1 for none) each event is or contains; `before` has room for size + 1. */
 TRACE_SCAN_API void trace_tree_inside(const int32_t *stop, uint64_t size, const int32_t *some, uint64_t number,
                                       int32_t *before, int32_t *inside);
+
+/* Place of the innermost event of a thread each that runs at an instant, -1: none, as of threads that are none; -2: it
+ * is not among so many around the last that began. */
+TRACE_SCAN_API void trace_tree_innermost(const trace_tree *tree, uint64_t tracks, const int32_t *track,
+                                         const int64_t *instants, uint64_t count, uint64_t around, int64_t *places);
 
 /* Points in order of time. The edges that lead to point i are [bounds[i], bounds[i + 1]), each from an earlier point;
  * there are points + 1 bounds. */
@@ -276,6 +283,11 @@ TRACE_SCAN_API int64_t trace_union(const trace_stretches *a, const trace_stretch
 TRACE_SCAN_API int64_t trace_intersect(const trace_stretches *a, const trace_stretches *b, int64_t *start,
                                        int64_t *end);
 TRACE_SCAN_API int64_t trace_subtract(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
+
+/* Those of a, which may touch, and in the time between them those of b, with the label of each: how many; there is room
+ * for all of b and twice all of a. */
+TRACE_SCAN_API int64_t trace_beside(const trace_stretches *a, const uint8_t *of_a, const trace_stretches *b,
+                                    const uint8_t *of_b, int64_t *start, int64_t *end, uint8_t *of);
 
 /* Work of a host, each on one edge of a graph. */
 typedef struct {
