@@ -330,5 +330,5 @@ def test_columns_looked_at_in_stretches_give_the_same_tables(monkeypatch):
         return [(key, table.rows) for one in traces for key, table in analyze_trace(one).tables.items()]
 
     whole = tables()
-    monkeypatch.setattr(intervals, "_CHUNK", 1000)
+    monkeypatch.setattr(intervals, "CHUNK", 1000)
     assert tables() == whole

@@ -209,7 +209,7 @@ def test_only_immutable_classes_are_made_so(wrong):
 
 @pytest.mark.parametrize("size", [0, 1, 6, 7, 8, 23])
 def test_large_tables_are_worked_on_in_stretches(monkeypatch, size):
-    monkeypatch.setattr(intervals, "_CHUNK", 7)
+    monkeypatch.setattr(intervals, "CHUNK", 7)
     rng = np.random.default_rng(size)
     assert [row for part in intervals.chunks(size) for row in range(size)[part]] == list(range(size))
     codes, table = rng.integers(0, 9, size).astype(np.int32), rng.integers(0, 1000, 9)

@@ -261,7 +261,7 @@ def _trees() -> Parts:
         start, end = _spans(chance, chance.randint(0, 30))
         track, rank = (chance.randint(0, 3, len(start)) for _ in range(2))
         order = np.lexsort((start,))
-        every = (column[order] for column in (start, end, track.astype(np.int32), rank.astype(np.uint8)))
+        every = (column[order] for column in (start, end - start, track.astype(np.int32), rank.astype(np.uint8)))
         spans = calltree.Spans(*every, tick=(1, 5)[seed % 2])
         tree = calltree.build(spans)
         keys = chance.randint(0, 3, len(start)).astype(np.int32)

@@ -41,6 +41,7 @@ _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", Device
 """Parts of a step with the class of their events, and what `VendorStep` calls them."""
 _TRIFLE = 0.01
 """Share of the device's time that a kind of work must take for its absence to be a loss."""
+_HOST = EventKind.HOST_OP, EventKind.ANNOTATION
 _CHEAP = ("host_rows", "host_names", "op_names", "ownership", "launch_start", "launch_end")
 """Large columns that take less time to make again than their memory is worth."""
 OUT_OF_ORDER = 0.05
@@ -104,15 +105,19 @@ class Context:
     def _kinds(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The kind of every event; and the rows of the device's work, in order of start."""
         trace, classify = self._recorded, self.options.classify
-        kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify)).astype(np.uint8)
-        ops = rows_of(kind, EventKind.HOST_OP)
-        renamed = trace.strings.matches(trace.events.name[ops], is_annotation_op)
-        kind[ops[renamed]] = EventKind.ANNOTATION
+        kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify), np.uint8)
+        host = short(np.flatnonzero(occurs(kind, _HOST)))
+        names = taken(trace.events.name, host)
+        kind[host[trace.strings.matches(names, is_annotation_op)]] = EventKind.ANNOTATION
         kernels = rows_of(kind, EventKind.KERNEL)
         metrics = trace.strings.matches(trace.events.name[kernels], is_metrics_of_kernel)
         kind[kernels[metrics]] = EventKind.DEVICE_CONTROL
         row = by_start(trace, kind)
-        kind[begin_impossibly(trace, kind, row)] = EventKind.IMPOSSIBLE
+        impossible = begin_impossibly(trace, kind, row)
+        kind[impossible] = EventKind.IMPOSSIBLE
+        if not len(impossible):
+            # They need not be looked for again.
+            self.host_rows, self.host_names = host, names
         row = row[kind[row] <= int(EventKind.MEMSET)]
         again = repeated(trace, row)
         kind[again] = EventKind.REPEATED
@@ -359,7 +364,7 @@ class Context:
     @cached_property
     def host_rows(self) -> NDArray[np.int32]:
         """Operators and annotations."""
-        return short(np.flatnonzero(occurs(self.kind, (EventKind.HOST_OP, EventKind.ANNOTATION))))
+        return short(np.flatnonzero(occurs(self.kind, _HOST)))
 
     @cached_property
     def host_names(self) -> NDArray[np.int32]:

@@ -89,6 +89,8 @@ class Groups:
 def group(*keys: NDArray[Any]) -> Groups:
     """Group rows by one or more integer keys of equal length; the first key decides the order, then the next."""
     of, span = np.zeros(len(keys[0]), np.int64), 1
+    if len(keys) == 1:
+        of, keys = keys[0].astype(np.int64, copy=False), ()
     for each in keys if len(of) else ():
         low = int(each.min())
         width = int(each.max()) - low + 1

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from traceanalyze.model import native
+from traceanalyze.model import intervals, native
 from traceanalyze.model.intervals import chunks, passed
 from traceanalyze.model.patterns import by_identity, dataclass
 
@@ -56,11 +56,13 @@ class Strings:
         names = list(self.texts(distinct))
         return [names[at] for at in of.tolist()]
 
-    def lookup(self, codes: NDArray[np.int32], value: Callable[[str], int]) -> NDArray[np.int32]:
+    def lookup(
+        self, codes: NDArray[np.int32], value: Callable[[str], int], dtype: DTypeLike = np.int32
+    ) -> NDArray[Any]:
         """`value(text)` for each of `codes`, computed once a distinct code. Shape and order of `codes` are kept."""
         distinct, texts = self._distinct(codes)
-        table = np.zeros(len(self), np.int32)
-        table[distinct] = np.fromiter(map(value, texts), np.int32, len(distinct))
+        table = np.zeros(len(self), dtype)
+        table[distinct] = np.fromiter(map(value, texts), dtype, len(distinct))
         return taken(table, codes)
 
     def matches(self, codes: NDArray[np.int32], test: Callable[[str], object]) -> NDArray[np.bool_]:
@@ -133,6 +135,8 @@ def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
 
 def taken(table: NDArray[Any], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
     """`table[codes]`, of codes that are in it. As indices: NumPy would convert them more slowly."""
+    if len(codes) <= intervals.CHUNK:
+        return table.take(codes.astype(np.intp, copy=False), mode="clip")
     found = np.empty(codes.shape, table.dtype)
     for part in chunks(len(codes)):
         table.take(codes[part].astype(np.intp, copy=False), out=found[part], mode="clip")
@@ -198,10 +202,11 @@ def find(wanted: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each value among some others, of several equal ones the first; -1 where it is none of them."""
     if len(among) == 0 or len(wanted) == 0:
         return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(among, kind="stable")
+    # From the last on: of equal ones the first is the last of them that is passed.
+    order = len(among) - 1 - np.argsort(among[::-1], kind="stable")
     ordered = among[order]
-    at = np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)
-    return np.where(ordered[at] == wanted, order[at], -1)
+    at = passed(ordered, wanted) - 1
+    return np.where((ordered[at] == wanted) & (at >= 0), order[at], -1)
 
 
 def quantile(values: NDArray[np.int64], part: float) -> float:

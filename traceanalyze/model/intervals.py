@@ -37,7 +37,8 @@ _MANY = 16
 """So many times as many of one kind as of another are looked at all at once."""
 _SOME = 256
 """Fewer instants are not worth a call of the library."""
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
+"""Rows of a table that are worked on together, so that what is made of them on the way stays in the cache."""
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -219,8 +220,8 @@ def _beside_twin(
 
 
 def chunks(size: int) -> Iterator[slice]:
-    """The rows of a large table in stretches, so that what is made of each on the way stays in the cache."""
-    return (slice(at, at + _CHUNK) for at in range(0, size, _CHUNK))
+    """The rows of a large table in stretches."""
+    return (slice(at, at + CHUNK) for at in range(0, size, CHUNK))
 
 
 def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
@@ -231,7 +232,7 @@ def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
         # Of a few members and many instants in order only the edges of the members are searched for.
         at = np.searchsorted(t, np.stack(a, axis=1).ravel())
         return np.repeat(np.arange(len(at) + 1) % 2 == 1, np.diff(at, prepend=0, append=len(t)))
-    if len(t) > _CHUNK:
+    if len(t) > CHUNK:
         return np.concatenate([contains(a, t[part]) for part in chunks(len(t))])
     at = passed(a.start, t) - 1
     inside: NDArray[np.bool_] = (at >= 0) & (t < a.end[at])

@@ -24,6 +24,8 @@ _SEND, _RECEIVE, _BOTH = (TYPES.index(kind) for kind in ("send", "recv", "send_r
 def partners(context: Context, own: RankCollectives) -> Partners:
     """Who is at the other end of the sends and receives of one rank, where its recording tells."""
     single = np.flatnonzero(POINT_TO_POINT[own.kind])
+    if not len(single):
+        return Partners(*np.zeros((4, 0), np.int8))
     place = np.full(len(context.device), -1, np.int64)
     place[own.event[single]] = single
     ends = _by_tasks(context, place, own) if context.trace.origin.format == "ascend" else _by_records(context, place)

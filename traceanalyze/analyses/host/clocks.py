@@ -97,7 +97,7 @@ def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -
     A wait for the device is for all that was launched before, one for a stream for the copy that the same thread asked
     for right before; for what other waits are, is not recorded.
     """
-    wait = np.flatnonzero((calls.sync == SyncKind.EXPLICIT) & calls.outermost)
+    wait = np.flatnonzero((calls.sync == int(SyncKind.EXPLICIT)) & calls.outermost)
     if len(wait) < _WAITS:
         return wait[:0]
     event, outer = np.flatnonzero(link >= 0), np.flatnonzero(calls.outermost)
@@ -107,7 +107,7 @@ def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -
     done = np.maximum.accumulate(device.end[event])
     place = np.searchsorted(returned[order], calls.start[wait], "right") - 1
     whole = trace.strings.matches(calls.name[wait], _FOR_DEVICE.search) & (place >= 0)
-    copy, copied = event[device.kind[event] == EventKind.MEMCPY], np.zeros(len(calls), np.int64)
+    copy, copied = event[device.kind[event] == int(EventKind.MEMCPY)], np.zeros(len(calls), np.int64)
     copies = np.zeros(len(calls), np.bool_)
     copied[link[copy]], copies[link[copy]] = device.end[copy], True
     before = outer[np.maximum(np.searchsorted(outer, wait) - 1, 0)]

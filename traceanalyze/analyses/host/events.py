@@ -35,7 +35,7 @@ class ApiCalls:
 def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
     """Collect and classify the runtime calls of a trace."""
     row = rows_of(kind, EventKind.API)
-    waits = trace.strings.matches(trace.events.cat[row], lambda text: text.lower() == WAITS_OF_XPU)
+    waits = trace.strings.matches(trace.events.cat, lambda text: text.lower() == WAITS_OF_XPU)[row]
     if waits.any():
         known = trace.strings.matches(trace.events.name[row], lambda text: api_class(text)[0] == ApiClass.SYNC)
         row, waits = row[~waits | known], waits[~waits | known]
@@ -53,9 +53,8 @@ def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
         klass, sync = api_class(text)
         return klass * 8 + sync
 
-    coded = trace.strings.lookup(name, both_classes)
-    klass, sync = (coded // 8).astype(np.uint8), (coded % 8).astype(np.uint8)
-    return ApiCalls(short(row), start, end, track, name, klass, sync, _outermost(start, end, track))
+    coded: NDArray[np.uint8] = trace.strings.lookup(name, both_classes, np.uint8)
+    return ApiCalls(short(row), start, end, track, name, *np.divmod(coded, np.uint8(8)), _outermost(start, end, track))
 
 
 def _outermost(start: NDArray[np.int64], end: NDArray[np.int64], track: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -36,7 +36,7 @@ def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDAr
         return np.full(len(device), -1, np.int64)
     wanted = sparse.take(device.row, -1)
     # An id may be shared by nested calls: the one that launches or copies is meant, the earliest of several.
-    order = np.lexsort((calls.start, (calls.klass != ApiClass.LAUNCH) & (calls.klass != ApiClass.COPY)))
+    order = np.lexsort((calls.start, ~occurs(calls.klass, (ApiClass.LAUNCH, ApiClass.COPY))))
     at = find(wanted, sparse.take(calls.row[order], -1))
     return np.where((at >= 0) & (wanted != 0) & (wanted != -1), order[at], -1)
 

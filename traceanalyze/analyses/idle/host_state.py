@@ -170,7 +170,7 @@ def peers_unknown(context: Context) -> NotMeasured | None:
 def blocking_copies(context: Context) -> NDArray[np.bool_]:
     """Asynchronous copy calls that were still running when their own copy began: they block in effect."""
     device, calls, link = context.device, context.calls, context.link
-    copies = np.flatnonzero((device.kind == EventKind.MEMCPY) & (link >= 0))
+    copies = np.flatnonzero((device.kind == int(EventKind.MEMCPY)) & (link >= 0))
     first_copy = np.full(len(calls), np.iinfo(np.int64).max)
     np.minimum.at(first_copy, link[copies], device.start[copies])
     asynchronous = context.trace.strings.matches(calls.name, is_async_copy)
@@ -180,7 +180,7 @@ def blocking_copies(context: Context) -> NDArray[np.bool_]:
 def is_sync_call(context: Context) -> NDArray[np.bool_]:
     """Calls that count as sync points: explicit, blocking copies, and copies blocking in effect (definitions §7)."""
     calls = context.calls
-    by_name = (calls.sync == SyncKind.EXPLICIT) | (calls.sync == SyncKind.BLOCKING_COPY)
+    by_name = occurs(calls.sync, (SyncKind.EXPLICIT, SyncKind.BLOCKING_COPY))
     counted: NDArray[np.bool_] = (by_name | context.once(blocking_copies)) & calls.outermost
     return counted
 

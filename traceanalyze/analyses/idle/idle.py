@@ -58,7 +58,7 @@ def idle_gaps(context: Context) -> Gaps:
     free = intervals.gaps(intervals.merge(events.start[own], events.end[own]), first, last)
     if (np.diff(events.start[own]) == 0).any():
         own = own[np.lexsort((_taken(calls.start, link[own]), events.start[own]))]
-    at = np.searchsorted(events.start[own], free.end, "left")
+    at = intervals.passed(events.start[own], free.end - 1)
     at[at == len(own)] = 0
     # A gap cut off by the end of the range has no next event, though the device may go on later.
     event = np.where(events.start[own[at]] == free.end, own[at], -1) if len(own) else np.full(len(at), -1, np.int64)
@@ -257,7 +257,7 @@ def idle_causes(context: Context) -> IdleCauses:
     steps = context.steps
     cut, step = context.once(step_pieces)
     by_step = np.zeros((len(steps), len(Cause)), np.int64)
-    np.add.at(by_step, (step, cut.cause), cut.end - cut.start)
+    np.add.at(by_step.reshape(-1), step * len(Cause) + cut.cause, cut.end - cut.start)
     missing: dict[Cause, NotMeasured] = {}
     if len(context.calls) == 0:
         missing |= dict.fromkeys(NEED_CALLS, NotMeasured("no_api"))

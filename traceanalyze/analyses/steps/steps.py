@@ -98,9 +98,10 @@ def step_windows(
     """Windows of marked steps. `launch_start` is each device event's launch time (meaningful where `linked`)."""
     count = len(markers.start)
     owner = owners(markers, device, launch_start, linked)
-    owned = np.bincount(owner[owner >= 0], minlength=count)
-    last_end = np.full(count, np.iinfo(np.int64).min)
-    np.maximum.at(last_end, owner[owner >= 0], device.end[owner >= 0])
+    own = np.flatnonzero(owner >= 0)
+    by = owner[own]
+    owned, last_end = np.bincount(by, minlength=count), np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(last_end, by, device.end[own])
     end = np.maximum(np.maximum(markers.start, markers.end), last_end)
     end[0] = max(end[0], lead_in := _leftover_end(markers, device, owner))
     end = np.maximum.accumulate(end)
@@ -108,8 +109,7 @@ def step_windows(
     start = np.maximum(markers.start, previous)
     between = int(np.maximum(markers.start - previous, 0)[1:].sum())
     marks, late = (markers.start, markers.end), int(start[0] - markers.start[0])
-    own = owner[(owner >= 0) & (device.start >= start[owner])]
-    early = np.bincount(own, minlength=count) < COMPLETE_SHARE * owned
+    early = np.bincount(by[device.start[own] >= start[by]], minlength=count) < COMPLETE_SHARE * owned
     # Batches differ as they may, and what is recorded of an iteration was recorded from its start to its end.
     whole = complete(owned) if markers.iterations is None else (owned > 0) | ~(owned > 0).any()
     found = Steps(markers.name, start, end, *marks, owned, whole, between, lead_in=late, early=early)

@@ -112,7 +112,7 @@ class Window:
 
     def sum(self, column: NDArray[np.int64]) -> int:
         """Exact sum of a per-step column over these steps."""
-        return sum(column[list(self.rows)].tolist())
+        return sum(map(column.tolist().__getitem__, self.rows))
 
     def mean(self, amount: int) -> int:
         """A sum over these steps as nanoseconds a step, rounded to the nearest."""
