@@ -7,7 +7,7 @@ takes and returns sets. All are O(n log n) at most and never loop over intervals
 import ctypes
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,19 @@ def _joined_twin(start: Int64, end: Int64) -> Intervals | None:
     return Intervals(start[first], reach[last])
 
 
+def active(start: Int64, length: Int64, rows: NDArray[np.integer[Any]]) -> Intervals:
+    """When any of some events runs, whose rows these are."""
+    library = _library()
+    if library is not None:
+        columns = [np.ascontiguousarray(each, np.int64) for each in (start, length)]
+        given, room = [*columns, np.ascontiguousarray(rows, np.int32)], np.empty((2, len(rows)), np.int64)
+        found = library.trace_active(*map(native.address, given), len(rows), *map(native.address, room))
+        if found >= 0:
+            return _trimmed(room, found)
+    start = start[rows]
+    return merge(start, start + length[rows])
+
+
 def union(*sets: Intervals) -> Intervals:
     """Time inside any of the sets."""
     some = [each for each in sets if len(each.start)]
@@ -117,13 +130,15 @@ def overlaps(a: Intervals, b: Intervals) -> Overlaps:
     library = _library()
     if library is None:
         return _overlaps_twin(a, b)
-    few, many = native.stretches(*a), native.stretches(*b)
-    size = library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), None)
-    # Apart: who keeps the times lets the numbers go.
-    found = Overlaps(*np.empty((2, size), np.int64), *np.empty((2, size), np.int64))
-    pieces = _Pieces(*map(native.address, found))
-    library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), ctypes.byref(pieces))
-    return found
+    few, many, size = native.stretches(*a), native.stretches(*b), len(a.start) + len(b.start)
+    while True:
+        # Apart: who keeps the times lets the numbers go.
+        times, numbers = np.empty((2, size), np.int64), np.empty((2, size), np.int64)
+        pieces = _Pieces(*map(native.address, (*times, *numbers)))
+        found = library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), ctypes.byref(pieces), size)
+        if found <= size:
+            return Overlaps(*_trimmed(times, found), *_trimmed(numbers, found))
+        size = found  # as there may be where members of `a` overlap
 
 
 class _Pieces(ctypes.Structure):
@@ -134,8 +149,10 @@ class _Pieces(ctypes.Structure):
 def _library() -> ctypes.CDLL | None:
     library = native.library()
     if library is not None:
-        library.trace_overlaps.restype = library.trace_join.restype = ctypes.c_int64
-        library.trace_overlaps.argtypes = library.trace_join.argtypes = (ctypes.c_void_p,) * 3
+        library.trace_overlaps.restype = library.trace_join.restype = library.trace_active.restype = ctypes.c_int64
+        library.trace_overlaps.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_int64)
+        library.trace_join.argtypes = (ctypes.c_void_p,) * 3
+        library.trace_active.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_uint64, *(ctypes.c_void_p,) * 2)
         library.trace_beside.restype, library.trace_beside.argtypes = ctypes.c_int64, (ctypes.c_void_p,) * 7
         for combine in (library.trace_union, library.trace_intersect, library.trace_subtract):
             combine.restype, combine.argtypes = ctypes.c_int64, (ctypes.c_void_p,) * 4

@@ -8,8 +8,8 @@ import numpy as np
 from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Rows, Sparse, Strings, taken
-from traceanalyze.model.intervals import Intervals, merge
+from traceanalyze.model.columns import MISSING, Rows, Sparse, Strings
+from traceanalyze.model.intervals import Intervals, active
 from traceanalyze.model.patterns import by_identity, dataclass, regex
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class Events:
 
     def active(self, rows: Rows) -> Intervals:
         """When any of some events runs."""
-        start = taken(self.ts, rows)
-        return merge(start, start + taken(self.dur, rows))
+        return active(self.ts, self.dur, rows)
 
     def numbers(self, field: str, rows: Rows, missing: int = MISSING) -> NDArray[np.int64]:
         """A whole-number argument of some rows (-1: no row), or codes of a text; `missing` where a row has none."""

@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.idle.pauses import constant_pauses
 from traceanalyze.analyses.kernels.work import work_times
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.analyses.steps.partition import exclusive_time
+from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
@@ -171,38 +171,48 @@ def _collectives(
     device, base = context.device, context.trace.base_ns
     requested, known = context.ownership
     order = np.lexsort((device.start[events], np.where(known, requested, device.start)[events]))
+    exposed = _exposed(context, events)[order]
     events, described, of = events[order], described[order], of[order]
     kind = types(context, events, described)
-    exposed = np.zeros(len(device), np.int64)
-    windows = intervals.merge(context.all_steps.start, context.all_steps.end)
-    for one in context.devices if len(events) else ():
-        exposed += exclusive_time(device, one, windows, DeviceClass.COMM)
     parts = context.once(collective_parts)
     moved, waited_for = np.full((2, len(events)), -1, np.int64)
     if parts is not None:
         waited_for = parts.waited_for[events]
         moved = np.where(parts.recorded, parts.by_event(parts.end - parts.start), -1)[events]
     size = sizes(context, described, kind)
-    step = context.once(requesting_step)[events] if len(events) else events
+    step = requesting_step(context, events) if len(events) else events
     start, end = base + device.start[events], base + device.end[events]
-    numbers = of, kind, size, step, exposed[events], moved, waited_for, events
+    numbers = of, kind, size, step, exposed, moved, waited_for, events
     of, kind, size, step, *rest = map(narrowed, numbers)
     return RankCollectives(of, kind, size, step, start, end, *rest)
 
 
-def requesting_step(context: Context) -> NDArray[np.int64]:
+def _exposed(context: Context, events: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time of each collective that counts for it alone, with no compute beside it (definitions §4)."""
+    device, found = context.device, np.zeros(len(events), np.int64)
+    windows = intervals.merge(context.all_steps.start, context.all_steps.end)
+    for one in context.devices if len(events) else ():
+        own = np.flatnonzero(device.device[events] == one)
+        start, end = device.start[events[own]], device.end[events[own]]
+        free = intervals.subtract(windows, context.class_sets(one)[DeviceClass.COMPUTE])
+        found[own] = intervals.coverage(free, own_start(start, end), end)
+    return found
+
+
+def requesting_step(context: Context, events: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
     """Row of the analysed step that asked for each device event, else of the one it begins in; -1 for none.
 
     Without markers the whole trace is the only step.
     """
-    steps, device, start = context.steps, context.device, context.device.start
+    steps, start = context.steps, context.device.start[events]
     if context.markers is None:
-        return np.zeros(len(device), np.int64)
+        return np.zeros(len(start), np.int64)
     every = context.all_steps
     at = np.minimum(intervals.passed(every.end, start), len(every) - 1)
     inside = (start >= every.start[at]) & (start < every.end[at])
     requested, known = context.ownership
-    owner = np.where(known, owners(context.markers, device, requested, known), np.where(inside, at, -1))
+    requested, known = requested[events], known[events]
+    owner = np.where(known, owners(context.markers, start, requested, known), np.where(inside, at, -1))
     chosen = np.searchsorted(steps.host_start, every.host_start)
     row = np.minimum(chosen, max(len(steps) - 1, 0))
     row = np.where(steps.host_start[row] == every.host_start, row, -1) if len(steps) else np.full(len(every), -1)

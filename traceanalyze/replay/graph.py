@@ -328,7 +328,7 @@ def _owned(context: Context) -> Owned:
     if context.mode == Mode.WHOLE_TRACE or context.markers is None:
         owner = np.zeros(len(context.device), np.int64)
     else:
-        owner = owners(context.markers, context.device, *context.ownership)
+        owner = owners(context.markers, context.device.start, *context.ownership)
     event = np.argsort(owner, kind="stable")
     window = owner[event]
     owned = slice(np.searchsorted(window, 0), None)

@@ -106,13 +106,14 @@ def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -
     event = event[order]
     done = np.maximum.accumulate(device.end[event])
     place = np.searchsorted(returned[order], calls.start[wait], "right") - 1
-    whole = trace.strings.matches(calls.name[wait], _FOR_DEVICE.search) & (place >= 0)
+    name = calls.name[wait]
+    whole = trace.strings.matches(name, _FOR_DEVICE.search) & (place >= 0)
     copy, copied = event[device.kind[event] == int(EventKind.MEMCPY)], np.zeros(len(calls), np.int64)
     copies = np.zeros(len(calls), np.bool_)
     copied[link[copy]], copies[link[copy]] = device.end[copy], True
     before = outer[np.maximum(np.searchsorted(outer, wait) - 1, 0)]
     own = copies[before] & (calls.track[before] == calls.track[wait])
-    own &= trace.strings.matches(calls.name[wait], _FOR_STREAM.search)
+    own &= trace.strings.matches(name, _FOR_STREAM.search)
     over = done[place[whole]] - calls.end[wait[whole]], copied[before[own]] - calls.end[wait[own]]
     found: NDArray[np.int64] = np.concatenate(over)
     return found

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.model.columns import Rows, ascending, distinct_codes, rows_of
+from traceanalyze.model.columns import Rows, distinct_codes, rows_of
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Flows, Trace
@@ -38,7 +38,7 @@ def user_frame_of_stack(stack: str) -> str | None:
 
 def python_rows(context: Context, test: Callable[[str], object]) -> NDArray[np.int64]:
     """Python events whose name passes a test; they are half of a large trace, of few names."""
-    return _rows_named(context.trace, context.kind, context.once(_python_names), test)
+    return _rows_named(context.trace, context.kind, context.once(_python)[0], test)
 
 
 def _rows_named(
@@ -57,11 +57,14 @@ def _rows_named(
     return np.concatenate(found)
 
 
-def _python_names(context: Context) -> NDArray[np.int64]:
-    present, name = np.zeros(len(context.trace.strings), np.bool_), context.trace.events.name
-    for part in chunks(len(name)):
-        present[name[part][rows_of(context.kind[part], EventKind.PYTHON)]] = True
-    return np.flatnonzero(present)
+def _python(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Names of Python events, and the threads that have any."""
+    trace = context.trace
+    named, busy = np.zeros(len(trace.strings), np.bool_), np.zeros(len(trace.tracks), np.bool_)
+    for part in chunks(len(trace.events)):
+        rows = rows_of(context.kind[part], EventKind.PYTHON)
+        named[trace.events.name[part][rows]] = busy[trace.events.track[part][rows]] = True
+    return np.flatnonzero(named), np.flatnonzero(busy)
 
 
 class Frames:
@@ -72,8 +75,7 @@ class Frames:
         trace, kind = context.trace, context.kind
         flows = Flows._make(column[:0].copy() for column in trace.flows)
         self._trace, self._kind = replace(trace, events=replace(trace.events, fields={}), flows=flows), kind
-        self._names = context.once(_python_names)
-        tracks = ascending(trace.events.track[kind == int(EventKind.PYTHON)], len(trace.tracks))
+        self._names, tracks = context.once(_python)
         self.recorded = len(tracks) > 0
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None

@@ -285,8 +285,8 @@ def _edges(context: Context, tracks: Sequence[int]) -> Iterator[NDArray[np.int64
     events = context.trace.events
     yield np.zeros(0, np.int64)
     for part in intervals.chunks(len(events)):
-        named = occurs(context.kind[part], (EventKind.PYTHON, EventKind.ANNOTATION))
-        rows = part.start + np.flatnonzero(named & occurs(events.track[part], tracks))
+        rows = part.start + np.flatnonzero(occurs(context.kind[part], (EventKind.PYTHON, EventKind.ANNOTATION)))
+        rows = rows[occurs(events.track[rows], tracks)]
         begun = events.ts[rows]
         yield _thinned(begun)
         yield _thinned(begun + events.dur[rows])

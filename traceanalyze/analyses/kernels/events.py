@@ -143,7 +143,8 @@ def _device_begins_early(
     start = ts[row]
     if not (np.diff(start) > STRAY_LIMIT_NS).any():
         return row[:0]
-    host = None if others is None else int(ts[others].min())
+    first = int(ts.argmin())
+    host = None if others is None else int(ts[first] if others[first] else ts[others].min())
     following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
     ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
     if host is not None and len(ends) and ends[-1] < len(row):
@@ -224,9 +225,9 @@ def _clip_impossible(
     order = np.lexsort((stream, device))  # and by start, as the events are
     this, following = order[:-1], order[1:]
     same = (device[this] == device[following]) & (stream[this] == stream[following])
-    impossible = same & (end[this] - start[following] > OVERLAP_LIMIT_NS)
+    impossible = np.flatnonzero(same & (end[this] - start[following] > OVERLAP_LIMIT_NS))
     end[this[impossible]] = start[following[impossible]]
-    stray = end - other_end > STRAY_LIMIT_NS
+    stray = np.flatnonzero(end - other_end > STRAY_LIMIT_NS)
     end[stray] = np.maximum(other_end[stray], start[stray])
     return end
 

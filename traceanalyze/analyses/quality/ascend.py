@@ -280,7 +280,7 @@ def _device_parts(context: Context) -> tuple[int, int, int]:
     device = context.device
     owned = np.ones(len(device), np.bool_)
     if context.markers is not None:
-        owned = owners(context.markers, device, *context.ownership) >= 0
+        owned = owners(context.markers, device.start, *context.ownership) >= 0
     sums = np.zeros(3, np.int64)
     for one in distinct(device.device).tolist():
         member = owned & (device.device == one)

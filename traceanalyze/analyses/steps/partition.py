@@ -106,10 +106,8 @@ def _time_before(
     return out
 
 
-def exclusive_time(
-    events: DeviceEvents, device: int, windows: intervals.Intervals, only: DeviceClass | None = None
-) -> NDArray[np.int64]:
-    """Time of each event (of `only` one class), in order of start, that counts for it alone inside the windows.
+def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:
+    """Time of each event, in order of start, that counts for it alone inside the windows.
 
     0 on other devices. At each instant one event counts: compute before communication before copies, and of several of
     one class the one that started first (definitions §4). Hence the times of a class sum to its row of `Partition`,
@@ -120,10 +118,7 @@ def exclusive_time(
     for klass in DeviceClass:
         own = events.of(device, klass)
         start, end = events.start[own], events.end[own]
-        if only in {None, klass}:
-            time[own] = intervals.coverage(free, own_start(start, end), end)
-        if only == klass:
-            break
+        time[own] = intervals.coverage(free, own_start(start, end), end)
         free = intervals.subtract(free, intervals.merge(start, end))
     return time
 

@@ -97,7 +97,7 @@ def step_windows(
 ) -> Steps:
     """Windows of marked steps. `launch_start` is each device event's launch time (meaningful where `linked`)."""
     count = len(markers.start)
-    owner = owners(markers, device, launch_start, linked)
+    owner = owners(markers, device.start, launch_start, linked)
     own = np.flatnonzero(owner >= 0)
     by = owner[own]
     owned, last_end = np.bincount(by, minlength=count), np.full(count, np.iinfo(np.int64).min)
@@ -117,11 +117,11 @@ def step_windows(
 
 
 def owners(
-    markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
+    markers: Markers, start: NDArray[np.int64], launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Step that owns each device event, -1 for none."""
+    """Step that owns each of some device events, -1 for none."""
     if markers.track < 0:
-        launch_start, linked = device.start, np.ones(len(device), np.bool_)
+        launch_start, linked = start, np.ones(len(start), np.bool_)
     owner = intervals.passed(markers.start, launch_start) - 1
     outside = (owner == len(markers.start) - 1) & (launch_start > markers.end[-1])
     owner[outside | ~linked] = -1

@@ -34,9 +34,25 @@ private:
     const std::int64_t* before_;
 };
 
+// Joins one more stretch to a set; it may not begin before the last one.
+bool add(std::int64_t from, std::int64_t until, std::int64_t* last, std::int64_t* start, std::int64_t* end,
+         std::int64_t* found) {
+    if (until <= from) return true;
+    if (from < *last) return false;
+    *last = from;
+    if (*found > 0 && from <= end[*found - 1]) {
+        end[*found - 1] = std::max(end[*found - 1], until);
+    } else {
+        start[*found] = from;
+        end[(*found)++] = until;
+    }
+    return true;
+}
+
 }  // namespace
 
-std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, trace_pieces* pieces) {
+std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, trace_pieces* pieces,
+                            std::int64_t room) {
     std::int64_t found = 0;
     std::uint64_t low = 0;
     std::uint64_t high = 0;
@@ -47,7 +63,7 @@ std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, 
         while (high < b->size && b->start[high] < a->end[row]) ++high;
         while (high > 0 && b->start[high - 1] >= a->end[row]) --high;
         for (std::uint64_t other = low; other < high; ++other, ++found) {
-            if (pieces == nullptr) continue;
+            if (found >= room) continue;
             pieces->start[found] = std::max(a->start[row], b->start[other]);
             pieces->end[found] = std::min(a->end[row], b->end[other]);
             pieces->first[found] = static_cast<std::int64_t>(row);
@@ -69,15 +85,18 @@ std::int64_t trace_join(const trace_stretches* given, std::int64_t* start, std::
     std::copy(given->end, given->end + row, end);
     std::int64_t last = row == 0 ? INT64_MIN : start[row - 1];
     for (; row < given->size; ++row) {
-        if (given->end[row] <= given->start[row]) continue;
-        if (given->start[row] < last) return -1;
-        last = given->start[row];
-        if (found > 0 && last <= end[found - 1]) {
-            end[found - 1] = std::max(end[found - 1], given->end[row]);
-        } else {
-            start[found] = last;
-            end[found++] = given->end[row];
-        }
+        if (!add(given->start[row], given->end[row], &last, start, end, &found)) return -1;
+    }
+    return found;
+}
+
+std::int64_t trace_active(const std::int64_t* begin, const std::int64_t* length, const std::int32_t* rows,
+                          std::uint64_t count, std::int64_t* start, std::int64_t* end) {
+    std::int64_t found = 0;
+    std::int64_t last = INT64_MIN;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const std::int64_t from = begin[rows[i]];
+        if (!add(from, from + length[rows[i]], &last, start, end, &found)) return -1;
     }
     return found;
 }

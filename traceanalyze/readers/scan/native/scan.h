@@ -272,11 +272,16 @@ typedef struct {
     int64_t *second;
 } trace_pieces;
 
-/* How many pieces there are; writes them where there is room for as many. Only b must be in order. */
-TRACE_SCAN_API int64_t trace_overlaps(const trace_stretches *a, const trace_stretches *b, trace_pieces *pieces);
+/* How many pieces there are; writes as many as there is room for. Only b must be in order. */
+TRACE_SCAN_API int64_t trace_overlaps(const trace_stretches *a, const trace_stretches *b, trace_pieces *pieces,
+                                      int64_t room);
 
 /* Joins stretches, of which none, some or all touch, to as many; -1 where they are not in order of their starts. */
 TRACE_SCAN_API int64_t trace_join(const trace_stretches *given, int64_t *start, int64_t *end);
+
+/* The same of some rows of events. */
+TRACE_SCAN_API int64_t trace_active(const int64_t *begin, const int64_t *length, const int32_t *rows, uint64_t count,
+                                    int64_t *start, int64_t *end);
 
 /* What is in one of two sets, in both, and in a but not in b: how many stretches; there is room for all of both. */
 TRACE_SCAN_API int64_t trace_union(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
