@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import native
-from traceanalyze.model.columns import Rows, distinct
+from traceanalyze.model.columns import Rows, distinct, taken
 from traceanalyze.model.patterns import dataclass
 
 
@@ -111,7 +111,8 @@ def _events(spans: Spans) -> _Events:
     columns = {
         name: np.asarray(getattr(spans, name), types[name]) for name in types if getattr(spans, name) is not None
     }
-    size, tracks = len(columns.get("rows", spans.start)), int(spans.track.max(initial=-1)) + 1
+    track = spans.track if spans.rows is None else taken(spans.track, spans.rows)
+    size, tracks = len(track), int(track.max(initial=-1)) + 1
     return native.given(_Events, columns, size=size, tracks=tracks, tick=spans.tick)
 
 
@@ -120,7 +121,7 @@ def _build_twin(spans: Spans) -> Tree:
     rows = np.arange(len(spans.start)) if spans.rows is None else spans.rows
     start, length, track, rank = (column[rows] for column in spans[:4])
     by_tree = np.lexsort((rank, -length, start, track))
-    order, bounds = rows[by_tree], np.searchsorted(track[by_tree], np.arange(spans.track.max(initial=-1) + 2))
+    order, bounds = rows[by_tree], np.searchsorted(track[by_tree], np.arange(track.max(initial=-1) + 2))
     start, end, track = (column[by_tree].tolist() for column in (start, start + length, track))
     size, broken = len(order), 0
     parent, stop = [-1] * size, [size] * size

@@ -322,7 +322,7 @@ class Batched(NamedTuple):
 def batched(context: Context) -> Batched:
     """Records around no launch, which the next launch of their thread runs where nothing else describes that."""
     strings, events, calls = context.trace.strings, context.trace.events, context.calls
-    event = np.flatnonzero((context.device.klass == DeviceClass.COMM) & (context.issued_by >= 0))
+    event = np.flatnonzero((context.device.klass == int(DeviceClass.COMM)) & (context.issued_by >= 0))
     nested = context.once(describing)
     kind = strings.lookup(events.numbers("collective", nested.row, -1).astype(np.int32), _known_type)
     single = np.flatnonzero((kind == TYPES.index("send")) | (kind == TYPES.index("recv")))

@@ -83,7 +83,8 @@ def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -> 
             moved = max(first, last) < MOST_NS and supported(start, early, first, last)
             span = int(start[0]), int(start[-1])
             yield DeviceClock(one, count, len(early), first, last, span, moved)
-        elif len(devices) == 1:
+        elif len(devices) == 1 and int((early >= -DRIFT_NS).sum()) <= EARLY_SHARE * len(early):
+            # Else launches allow none that waits would have to ask for.
             over = _overruns(trace, device, calls, link)
             ahead = ahead_by(over, early, tick)
             if ahead:

@@ -64,7 +64,7 @@ class States(NamedTuple):
 
 def alike(cause: int, spans: Intervals) -> States:
     """A set as segments of one cause."""
-    return States(*spans, np.full(len(spans.start), cause, np.uint8))
+    return States(*spans, np.full(len(spans.start), int(cause), np.uint8))
 
 
 def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
@@ -162,9 +162,10 @@ def collectives_of_workers(context: Context) -> Intervals:
 
 def peers_unknown(context: Context) -> NotMeasured | None:
     """Why the wait for other processes is unknown: workers run collectives while the step's thread is never blocked."""
-    blocked = context.once(host_states, context.step_track, True).of((Cause.PEER_WAIT,))
-    never = len(blocked.start) == 0 and len(context.once(collectives_of_workers).start) > 0
-    return NotMeasured("step_never_blocked") if never else None
+    if not len(context.once(collectives_of_workers).start):
+        return None
+    blocked = context.once(host_states, context.step_track, True).cause == int(Cause.PEER_WAIT)
+    return None if blocked.any() else NotMeasured("step_never_blocked")
 
 
 def blocking_copies(context: Context) -> NDArray[np.bool_]:

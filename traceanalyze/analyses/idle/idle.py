@@ -139,17 +139,17 @@ def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool
     """From the launch call's return to the gap's end: latency, dependency, or kernel-to-kernel gap."""
     during = known & (gaps.launch_end > gaps.start)
     latency_end = np.where(during, np.minimum(host_end + LAUNCH_LATENCY_NS, gaps.end), host_end)
-    short = gaps.end - gaps.start <= LAUNCH_LATENCY_NS
-    cause = np.where(known & ~during & short, Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY)
-    index = np.arange(len(gaps), dtype=np.int32)
-    pieces = Pieces(
-        start=np.concatenate((host_end, latency_end)),
-        end=np.concatenate((latency_end, gaps.end)),
-        cause=np.concatenate((np.full(len(gaps), Cause.DISPATCH_LATENCY), cause)).astype(np.uint8),
-        gap=np.concatenate((index, index)),
-        track=np.full(2 * len(gaps), -1, np.int32),
+    late, held = np.flatnonzero(latency_end > host_end), np.flatnonzero(gaps.end > latency_end)
+    one_to_next = (known & ~during & (gaps.end - gaps.start <= LAUNCH_LATENCY_NS))[held]
+    gap, latency = short(np.concatenate((late, held))), np.full(len(late), int(Cause.DISPATCH_LATENCY), np.uint8)
+    queued = np.where(one_to_next, np.uint8(Cause.DEVICE_GAP), np.uint8(Cause.DEVICE_DEPENDENCY))
+    return Pieces(
+        start=np.concatenate((host_end[late], latency_end[held])),
+        end=np.concatenate((latency_end[late], gaps.end[held])),
+        cause=np.concatenate((latency, queued)),
+        gap=gap,
+        track=np.full(len(gap), -1, np.int32),
     )
-    return _rows(pieces, np.flatnonzero(pieces.end > pieces.start))
 
 
 class _Rest(NamedTuple):

@@ -56,7 +56,10 @@ def class_sets(events: DeviceEvents, device: int) -> ClassSets:
 def partition(
     events: DeviceEvents, device: int, sets: ClassSets, start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> Partition:
-    """Split each window `[start[i], end[i])` by what one device does, over all its streams; `sets` are its own."""
+    """Split each window `[start[i], end[i])` by what one device does, over all its streams; `sets` are its own.
+
+    Windows are in order, none overlaps another.
+    """
     durations = {}
     for klass in DeviceClass:
         member = events.of(device, klass)
@@ -88,22 +91,10 @@ def _clipped_sum(
     event_start: NDArray[np.int64], event_end: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Sum of durations inside each window; overlapping events count each."""
-    before = _time_before(event_start, event_end, np.concatenate((start, end)))
-    return before[len(start) :] - before[: len(start)]
-
-
-def _time_before(
-    event_start: NDArray[np.int64], event_end: NDArray[np.int64], t: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Sum over events, in order of start, of the part before each instant: Σ max(0, t - start) - Σ max(0, t - end)."""
-    out = np.zeros(len(t), np.int64)
-    for edge, sign in ((event_start, 1), (np.sort(event_end), -1)):
-        index = np.searchsorted(edge, t, "right")
-        # Edges relative to the first keep the running sum far from the int64 limit.
-        base = int(edge[0]) if len(edge) else 0
-        before = np.concatenate(([0], np.cumsum(edge - base)))
-        out += sign * (index * (t - base) - before[index])
-    return out
+    parts = intervals.overlaps(intervals.Intervals(event_start, event_end), intervals.Intervals(start, end))
+    found = np.zeros(len(start), np.int64)
+    np.add.at(found, parts.second, parts.end - parts.start)
+    return found
 
 
 def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:
