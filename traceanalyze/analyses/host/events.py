@@ -54,7 +54,9 @@ def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
         return klass * 8 + sync
 
     coded: NDArray[np.uint8] = trace.strings.lookup(name, both_classes, np.uint8)
-    return ApiCalls(short(row), start, end, track, name, *np.divmod(coded, np.uint8(8)), _outermost(start, end, track))
+    return ApiCalls(
+        short(row), start, end, track, name, coded >> np.uint8(3), coded & np.uint8(7), _outermost(start, end, track)
+    )
 
 
 def _outermost(start: NDArray[np.int64], end: NDArray[np.int64], track: NDArray[np.int32]) -> NDArray[np.bool_]:

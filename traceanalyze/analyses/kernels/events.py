@@ -125,25 +125,25 @@ def begin_impossibly(trace: Trace, kind: NDArray[np.uint8], row: NDArray[np.int6
     ts, own = trace.events.ts, rows_of(kind, EventKind.OVERHEAD)
     others = np.ones(len(kind), np.bool_)
     others[row], others[own] = False, False
-    unset = np.flatnonzero(others & (ts <= 0))
+    first = int(ts.argmin()) if len(ts) else 0
+    unset = np.flatnonzero(others & (ts <= 0)) if len(ts) and ts[first] <= 0 else row[:0]
     if len(unset):
         later = int(ts.min(where=ts > 0, initial=ts.max()))
         unset = unset[(ts + trace.events.dur)[unset] < later - STRAY_LIMIT_NS]
     others[unset] = False
     host = others.any()
-    early = _device_begins_early(ts, row, others if host else None)
+    early = _device_begins_early(ts, row, others if host else None, first)
     late = _device_begins_late(trace, row, others) if host else early[:0]
     span = own[ts[own] <= ts[early].max(initial=np.iinfo(np.int64).min)]
     return distinct(np.concatenate((unset, early, late, span)))
 
 
 def _device_begins_early(
-    ts: NDArray[np.int64], row: NDArray[np.int64], others: NDArray[np.bool_] | None
+    ts: NDArray[np.int64], row: NDArray[np.int64], others: NDArray[np.bool_] | None, first: int
 ) -> NDArray[np.int64]:
     start = ts[row]
     if not (np.diff(start) > STRAY_LIMIT_NS).any():
         return row[:0]
-    first = int(ts.argmin())
     host = None if others is None else int(ts[first] if others[first] else ts[others].min())
     following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
     ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
@@ -190,7 +190,8 @@ def repeated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
-    if len(end) > 1 and np.ptp(np.partition(end, -2)[-2:]) <= STRAY_LIMIT_NS:
+    last = int(end.argmax()) if len(end) else 0
+    if len(end) > 1 and end[last] - np.delete(end, last).max() <= STRAY_LIMIT_NS:
         return end  # Of the device alone another one ends late enough.
     counted = ~occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
     if np.count_nonzero(counted) < 2:

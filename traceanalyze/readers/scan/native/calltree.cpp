@@ -73,7 +73,7 @@ struct Open {
     std::int32_t at;
     std::int64_t start;
     std::int64_t end;
-    std::int64_t inner;  // time in its children
+    std::int64_t inner = 0;  // time in its children
 };
 
 // Nests the events of one thread after another; `Out` is told of each as it opens and as it closes.
@@ -107,14 +107,18 @@ class Nesting {
             close(at);
         }
         out_.opened(at, open_.empty() ? -1 : open_.back().at);
-        open_.push_back({at, start, end, 0});
+        // Member by member, as they are read: to copy it whole would wait for each of them.
+        Open& one = open_.emplace_back();
+        one.at = at;
+        one.start = start;
+        one.end = end;
     }
 
     void close(std::int32_t at) {
-        const Open closed = open_.back();
+        const Open& closed = open_.back();
         const std::int64_t length = closed.end - closed.start;
-        open_.pop_back();
         out_.closed(closed, at, length - closed.inner);
+        open_.pop_back();
         if (!open_.empty()) open_.back().inner += length;
     }
 
