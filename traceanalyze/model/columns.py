@@ -256,12 +256,13 @@ class Sparse(NamedTuple):
 
     def _take(self, rows: NDArray[np.int64], missing: int, library: ctypes.CDLL) -> NDArray[Any]:
         row, value = np.ascontiguousarray(self.row, np.uint32), np.ascontiguousarray(self.value)
-        rows, given = np.ascontiguousarray(rows, np.int64), np.array([missing], value.dtype)
+        rows = np.ascontiguousarray(rows, np.int64)
         found, column = np.empty(len(rows), value.dtype), _Column(*map(native.address, (row, value)), len(row))
         take, number = (
             (library.trace_take_wide, np.int64) if value.itemsize == 8 else (library.trace_take_narrow, np.int32)
         )
-        places = native.address(rows), len(rows), int(given.view(number)[0]), native.address(found)
+        given = missing if value.dtype.kind == "i" else int(np.array([missing], value.dtype).view(number)[0])
+        places = native.address(rows), len(rows), given, native.address(found)
         take(ctypes.byref(column), *places)
         return found
 

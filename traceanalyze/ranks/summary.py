@@ -147,10 +147,11 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
     recorded = context.once(recorded_pauses)
     if recorded is not None or may_pause(context):
         parts["gc"] = np.zeros(len(analysis.steps), np.int64)
-        row = {label: at for at, label in enumerate(step_labels(analysis.steps.name))}
-        for pause in () if recorded is None else recorded.records():
-            if pause.step is not None:
-                parts["gc"][row[pause.step]] += pause.idle_ns
+        if recorded is not None:
+            row = {label: at for at, label in enumerate(step_labels(analysis.steps.name))}
+            for pause in recorded.records():
+                if pause.step is not None:
+                    parts["gc"][row[pause.step]] += pause.idle_ns
     parts["pause"] = intervals.coverage(constant_pauses(context), analysis.steps.start, analysis.steps.end)
     return parts
 

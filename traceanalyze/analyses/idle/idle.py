@@ -55,13 +55,14 @@ def idle_gaps(context: Context) -> Gaps:
     first, last, device = int(context.all_steps.start.min()), int(context.all_steps.end.max()), context.devices[0]
     events, link, calls = context.device, context.link, context.calls
     own = np.flatnonzero((events.device == device) & (events.end > events.start))
-    free = intervals.gaps(intervals.merge(events.start[own], events.end[own]), first, last)
-    if (np.diff(events.start[own]) == 0).any():
-        own = own[np.lexsort((_taken(calls.start, link[own]), events.start[own]))]
-    at = intervals.passed(events.start[own], free.end - 1)
+    start = events.start[own]
+    free = intervals.gaps(intervals.merge(start, events.end[own]), first, last)
+    if (start[1:] == start[:-1]).any():
+        own = own[np.lexsort((_taken(calls.start, link[own]), start))]
+    at = intervals.passed(start, free.end - 1)
     at[at == len(own)] = 0
     # A gap cut off by the end of the range has no next event, though the device may go on later.
-    event = np.where(events.start[own[at]] == free.end, own[at], -1) if len(own) else np.full(len(at), -1, np.int64)
+    event = np.where(start[at] == free.end, own[at], -1) if len(own) else np.full(len(at), -1, np.int64)
     call = np.where(event >= 0, link[event], -1) if len(link) else np.full(len(at), -1, np.int64)
     launch_start, launch_end = _taken(calls.start, call), _taken(calls.end, call)
     late_clock = (call >= 0) & (launch_start > events.start[event] if len(events) else False)

@@ -224,10 +224,10 @@ def _clip_impossible(
     """Ends after clipping the two kinds of impossible duration of definitions §2.5."""
     end = end.copy()
     order = np.lexsort((stream, device))  # and by start, as the events are
-    this, following = order[:-1], order[1:]
-    same = (device[this] == device[following]) & (stream[this] == stream[following])
-    impossible = np.flatnonzero(same & (end[this] - start[following] > OVERLAP_LIMIT_NS))
-    end[this[impossible]] = start[following[impossible]]
+    of, lane, begun, until = (column[order] for column in (device, stream, start, end))
+    same = (of[1:] == of[:-1]) & (lane[1:] == lane[:-1])
+    impossible = np.flatnonzero(same & (until[:-1] - begun[1:] > OVERLAP_LIMIT_NS))
+    end[order[impossible]] = begun[impossible + 1]
     stray = np.flatnonzero(end - other_end > STRAY_LIMIT_NS)
     end[stray] = np.maximum(other_end[stray], start[stray])
     return end
