@@ -149,3 +149,13 @@ def test_members_of_one_are_kept_and_the_others_fill_the_time_between_them():
             found[low:high] = [of] * (high - low)
         assert found == expected
         assert (np.diff(start) > 0).all()
+
+
+@given(pairs, st.data())
+def test_events_run_where_any_of_their_rows_does(items, data):
+    """In any order of the rows, of which some may be asked for twice; an event may have no length, or less."""
+    rows = np.array(data.draw(st.lists(st.integers(0, len(items) - 1))) if items else [], np.int64)
+    start, end = arrays(items)
+    result = intervals.active(start, end - start, rows)
+    assert is_set(result)
+    assert as_cells(result) == cells([items[row] for row in rows.tolist()])
