@@ -182,7 +182,7 @@ def disagreeing(
 
     A step counts if it does on every whole recording that has it. `lost` is as for `group_runs`.
     """
-    if len(traces) < 2 or len({_counted(one) for one in analyses.values()}) < 2:
+    if len(traces) < 2 or len({(one.steps.name, one.steps.counted.tobytes()) for one in analyses.values()}) < 2:
         return {}
     found: dict[str, frozenset[StepKey]] = {}
     for run in group_runs([trace for trace in traces if trace.origin.path in analyses], lost):

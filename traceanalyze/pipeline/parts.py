@@ -1,13 +1,15 @@
-"""Results in an open format: JSON for what has names, NumPy's own files for the numbers, in a zip archive.
+"""Results in an open format: JSON for what has names, then the numbers as they are, in a zip archive.
 
-A part is an archive of sections, `summary.npz` and the like. A section has `part.json` and `numbers.npy`, in which the
-arrays lie one after another by their types: of each a row of bytes for the lowest byte of all numbers, one for the
-next, and so on, which compresses better. `numbers` are the types and how many numbers of each there are, `arrays` what
-is one of them: `[type, start, shape, own type]`; where its first value follows, differences to the one before are
-stored. `{"a": array}` is one of these, `{"k": fields, "c": class}` and `{"v": …, "c": class}` are objects of this
-package, `{"m": …}` a mapping, `{"s": place}` one of the texts that are stored once. A list is a tuple; one of many
-numbers is `{"t": array}`, of many texts `{"w": array}` of their places, of many objects `{"n": columns, "c": class}`, a
-tuple a field. Nothing in it is code: only classes that hold data are made.
+A part is an archive of sections, `summary.gz` and the like. A section has two lines of JSON, what there is and the
+value made of it, and then the arrays, one after another by their types: of each a row of bytes for the lowest byte of
+all numbers, one for the next, and so on, which compresses better. `numbers` are the types and how many numbers of each
+there are, `arrays` what is one of them: `[type, start, shape, own type]`; where its first value follows, differences to
+the one before are stored. `texts` are stored once, and `classes` named.
+
+Of the value, `{"a": place}` is one of the arrays, `{"s": place}` one of the texts, `{"t": […]}` a tuple, `{"m": [keys,
+values]}` a mapping, and `{"3": […]}` an object of that class, with values of the first of its fields; the others are as
+usual. A tuple of many numbers is `{"n": place}` of an array, of many texts `{"w": place}` of an array of places, of
+many objects `{"o": [class, …]}` with a tuple a field. Nothing in it is code: only classes that hold data are made.
 """
 
 from __future__ import annotations
@@ -16,32 +18,37 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache, singledispatch
+from functools import cache
 from importlib import import_module
 from math import prod
 from sys import intern
 from typing import Any, TypeAlias
 
 import numpy as np
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError, Phrase
-from traceanalyze.model.columns import width
 from traceanalyze.model.table import Between, Sentence, Word
 
 Json: TypeAlias = Any
 
 _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
 """Of this package, those whose classes may stand in a part."""
-_NAMES, _NUMBERS = "part.json", "numbers.npy"
-_LEVEL = 5
-"""Of compression: the next takes twice the time for 3 %."""
+_GZIP = 31
+"""To zlib, and to isal, which is seven times as fast: a file as of gzip, with its checksum."""
+_LARGE = 1 << 15
+"""Bytes from which on it matters that zlib's is 14 % smaller."""
 _MANY = 8
 """From so many on what is alike is stored together."""
+_WHOLE = "|i1", "<i2", "<i4", "<i8"
+"""Types of whole numbers."""
+_MOST = np.array([2**7 - 1, 2**15 - 1, 2**31 - 1])
+"""What is the most that the first of them hold."""
 _LONG = 16
 """Texts from so many characters on are stored once: many tables name the same kernels."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
@@ -58,7 +65,8 @@ def archive(sections: Mapping[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
         for name, content in sections.items():
-            file.writestr(zipfile.ZipInfo(f"{name}.npz"), content)
+            # Without the time of day: the same content is the same bytes.
+            file.writestr(zipfile.ZipInfo(f"{name}.gz"), content)
     return out.getvalue()
 
 
@@ -70,7 +78,7 @@ def sections(part: bytes) -> dict[str, bytes]:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(part)) as file:
-            return {name.removesuffix(".npz"): file.read(name) for name in file.namelist()}
+            return {name.removesuffix(".gz"): file.read(name) for name in file.namelist()}
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
         raise DamagedError(str(error)) from error
 
@@ -81,21 +89,21 @@ def dumps(value: object) -> bytes:
     Raises:
         TypeError: It holds something that is no data of this package.
     """
+    found = content(value)
+    return isal_zlib.compress(found, 2, _GZIP) if len(found) < _LARGE else zlib.compress(found, 5, _GZIP)
+
+
+def content(value: object) -> bytes:
+    """What is packed in a section: the same on all machines, whatever packs it there."""
     writer = _Writer()
-    document = {"value": writer.plain(value), "classes": [*writer.classes], "texts": [*writer.texts]}
-    document |= {"arrays": writer.about, "numbers": writer.length}
-    rows = [_rows(np.concatenate(each)) for each in writer.arrays.values()]
-    numbers, out = io.BytesIO(), io.BytesIO()
-    np.save(numbers, np.concatenate(rows or [np.zeros(0, np.uint8)]), allow_pickle=False)
-    with zipfile.ZipFile(out, "w") as file:
-        _add(file, _NUMBERS, numbers.getvalue())
-        _add(file, _NAMES, json.dumps(document, check_circular=False, separators=(",", ":")).encode())
-    return out.getvalue()
+    made = writer.plain(value)
+    numbers, arrays, rows = _stored(writer.arrays)
+    about = {"classes": [*map(_name, writer.classes)], "texts": [*writer.texts], "numbers": numbers, "arrays": arrays}
+    return b"\n".join((_json(about), _json(made), rows))
 
 
-def _add(file: zipfile.ZipFile, name: str, content: bytes) -> None:
-    # Without the time of day: the same content is the same bytes.
-    file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, _LEVEL)
+def _json(value: Json) -> bytes:
+    return json.dumps(value, check_circular=False, separators=(",", ":")).encode()
 
 
 def loads(section: bytes, known: dict[Any, Any] | None = None) -> Any:
@@ -107,39 +115,21 @@ def loads(section: bytes, known: dict[Any, Any] | None = None) -> Any:
         DamagedError: It cannot be read.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(section)) as file:
-            document, numbers = json.loads(file.read(_NAMES)), file.read(_NUMBERS)
-        return _Reader(document, numbers, known).made(document["value"])
+        about, value, rows = isal_zlib.decompress(section, _GZIP).split(b"\n", 2)
+        return json.loads(value.decode(), object_hook=_Reader(json.loads(about), rows, known).made)
     # What is wrong with it may show anywhere, and does not matter.
     except (Exception, RecursionError) as error:
         raise DamagedError(f"{type(error).__name__}: {error}") from error
-
-
-def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """All lowest bytes, then all next ones."""
-    return values.view(np.uint8).reshape(len(values), values.itemsize).T.ravel()
-
-
-def _numbers(content: bytes, length: Mapping[str, int]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What `_rows` made rows of, from their file; `np.load` takes longer than all the rest."""
-    start = 10 + int.from_bytes(content[8:10], "little")
-    for name, count in length.items():
-        kind = np.dtype(name)
-        rows = np.frombuffer(content, np.uint8, count * kind.itemsize, start)
-        yield name, rows.reshape(kind.itemsize, count).T.ravel().view(kind)
-        start += len(rows)
 
 
 class _Writer:
     """Values as JSON, and the arrays they hold."""
 
     def __init__(self) -> None:
-        self.arrays: dict[str, list[NDArray[Any]]] = {}
-        self.length: dict[str, int] = {}
-        self.about: list[Json] = []
-        self.classes: dict[str, int] = {}
+        self.arrays: list[NDArray[Any]] = []
+        self.classes: dict[Any, str] = {}
         self.texts: dict[str, int] = {}
-        self._known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+        self._known: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], int] = {}
         """Arrays by what they are: many parts of many steps are none."""
 
     def plain(self, value: Any) -> Json:
@@ -149,25 +139,30 @@ class _Writer:
         return {"s": self._text(value)} if kind is str and len(value) >= _LONG else value
 
     def several(self, value: tuple[Any, ...]) -> Json:
-        found = self._alike(value) if len(value) >= _MANY else None
-        return [*map(self.plain, value)] if found is None else found
+        found = self._each(value)
+        return {"t": found} if type(found) is list else found
 
     def numbers(self, value: NDArray[Any]) -> Json:
         return {"a": self._array(value)} if value.dtype.kind in _STORED else self.other(value)
 
     def named(self, value: Mapping[Any, Any]) -> Json:
-        if all(type(key) is str for key in value):
-            return {"m": {key: self.plain(each) for key, each in value.items()}}
-        return self.other(value)
+        return {"m": [self._each((*value,)), self._each((*value.values(),))]}
 
     def fielded(self, value: Any) -> Json:
         kind: Any = type(value)
-        told = ((name, getattr(value, name), usual) for name, usual in _fields(kind))
-        kept = {name: self.plain(each) for name, each, usual in told if not _same(each, usual)}
-        return {"k": kept, "c": self._class(kind)}
+        names, usual = _fields(kind)
+        values = [getattr(value, name) for name in names]
+        while values and _same(values[-1], usual[len(values) - 1]):
+            values.pop()
+        return {self._class(kind): [*map(self.plain, values)]}
 
     def other(self, value: Any) -> Json:
-        return {"v": self.plain(tuple(_arguments(value))), "c": self._class(type(value))}
+        kind: Any = type(value)
+        return {self._class(kind): self._each((*_taken(kind)(value),))}
+
+    def _each(self, value: tuple[Any, ...]) -> Json:
+        found = self._alike(value) if len(value) >= _MANY else None
+        return [*map(self.plain, value)] if found is None else found
 
     def _alike(self, value: tuple[Any, ...]) -> Json | None:
         """Many numbers or texts as an array, many objects of one class by their fields; None for any others."""
@@ -176,33 +171,31 @@ class _Writer:
         if others:
             return None
         if kind is str:
-            return {"w": self._array(np.array([*map(self._text, value)]))}
+            texts = self.texts
+            return {"w": self._array(np.array([texts.setdefault(each, len(texts)) for each in value]))}
         if kind in {int, float}:
             array = np.array(value)
             # Whole numbers too large for 64 bits would become others.
-            return {"t": self._array(array)} if array.dtype == np.dtype(kind) else None
-        if not _fields(kind):
+            return {"n": self._array(array)} if array.dtype == np.dtype(kind) else None
+        names, _ = _fields(kind)
+        if not names:
             return None
-        columns = {name: tuple(getattr(each, name) for each in value) for name, _ in _fields(kind)}
-        return {"n": {name: self.plain(each) for name, each in columns.items()}, "c": self._class(kind)}
+        columns = (self.several(tuple(getattr(each, name) for each in value)) for name in names)
+        return {"o": [self._class(kind), *columns]}
 
-    def _class(self, kind: type) -> int:
-        return self.classes.setdefault(_name(kind), len(self.classes))
+    def _class(self, kind: type) -> str:
+        if kind not in self.classes:
+            self.classes[kind] = str(len(self.classes))
+        return self.classes[kind]
 
     def _text(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
 
     def _array(self, value: NDArray[Any]) -> int:
-        key = value.dtype.str, value.shape, value.tobytes()
-        if key not in self._known:
-            stored, first = _narrow(value.ravel())
-            name = stored.dtype.str
-            start = self.length.get(name, 0)
-            self.length[name] = start + len(stored)
-            self.arrays.setdefault(name, []).append(stored)
-            self._known[key] = len(self.about)
-            self.about.append([name, start, value.shape, value.dtype.str, *first])
-        return self._known[key]
+        at = self._known.setdefault((value.dtype, value.shape, value.tobytes()), len(self.arrays))
+        if at == len(self.arrays):
+            self.arrays.append(value)
+        return at
 
 
 @cache
@@ -217,24 +210,64 @@ def _way(kind: Any) -> Callable[[_Writer, Any], Json]:
     return _Writer.fielded if issubclass(kind, tuple) or is_dataclass(kind) else _Writer.other
 
 
-def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
-    """Whole numbers in as few bytes as they need; times and positions as differences, with the first of them."""
-    if values.dtype.kind != "i" or values.itemsize == 1 or not len(values):
-        return values, []
-    kind, steps = width(values), np.zeros(len(values), np.int64)
-    if kind.itemsize > 1:
-        np.subtract(values[1:], values[:-1], out=steps[1:], dtype=np.int64)
-    small = width(steps) if kind.itemsize > 1 else kind
-    return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
+def _stored(arrays: Sequence[NDArray[Any]]) -> tuple[dict[str, int], list[Json], bytes]:
+    """How many numbers of each type there are, where each array is among them, and their bytes."""
+    length: dict[str, int] = {}
+    about: list[Json] = []
+    found: dict[str, list[NDArray[Any]]] = {}
+    for array, (name, values, *first) in zip(arrays, _narrow(arrays), strict=True):
+        start = length.get(name, 0)
+        length[name] = start + len(values)
+        found.setdefault(name, []).append(values)
+        about.append((name, start, array.shape, array.dtype.str, *first))
+    rows = (np.concatenate(each).astype(name, copy=False) for name, each in found.items())
+    return length, about, b"".join(each.view(np.uint8).reshape(len(each), each.itemsize).T.tobytes() for each in rows)
+
+
+def _narrow(arrays: Sequence[NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Types and numbers: whole ones in as few bytes as they need; times and positions as differences, and the first."""
+    # Together: of a summary most are short.
+    whole = [each.ravel() for each in arrays if each.dtype.kind == "i" and each.size]
+    start = np.cumsum([0, *map(len, whole)])
+    together = np.concatenate([*whole, np.zeros(1, np.int64)], dtype=np.int64)
+    steps = np.diff(together, prepend=0)
+    steps[start] = 0
+    told = zip(start.tolist(), _sizes(together, start), _sizes(steps, start), strict=True)
+    for each in arrays:
+        if each.dtype.kind != "i" or not each.size:
+            yield each.dtype.str, each.ravel()
+            continue
+        at, size, less = next(told)
+        if less < size:
+            yield _WHOLE[less], steps[at : at + each.size], int(together[at])
+        else:
+            yield _WHOLE[size], together[at : at + each.size]
+
+
+def _sizes(values: NDArray[np.int64], start: NDArray[np.int64]) -> list[int]:
+    """Bytes that the numbers from each start on need, as places of their types."""
+    found: list[int] = np.searchsorted(_MOST, np.bitwise_or.reduceat(values ^ (values >> 63), start)).tolist()
+    return found
+
+
+def _read(rows: bytes, length: Mapping[str, int]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Numbers of each type from their bytes."""
+    start = 0
+    for name, count in length.items():
+        kind = np.dtype(name)
+        found = np.frombuffer(rows, np.uint8, count * kind.itemsize, start)
+        yield name, found.reshape(kind.itemsize, count).T.ravel().view(kind)
+        start += len(found)
 
 
 @cache
-def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
+def _fields(kind: Any) -> tuple[tuple[str, ...], tuple[object, ...]]:
     """Names of what an object is made of, and what each usually is."""
     if is_dataclass(kind):
-        return tuple((each.name, each.default) for each in fields(kind) if each.init)
-    usual: Mapping[str, object] = getattr(kind, "_field_defaults", {})
-    return tuple((name, usual.get(name, NO_DEFAULT)) for name in getattr(kind, "_fields", ()))
+        made = [each for each in fields(kind) if each.init]
+        return tuple(each.name for each in made), tuple(each.default for each in made)
+    names, usual = getattr(kind, "_fields", ()), getattr(kind, "_field_defaults", {})
+    return names, tuple(usual.get(name, NO_DEFAULT) for name in names)
 
 
 def _same(value: object, usual: object) -> bool:
@@ -243,19 +276,12 @@ def _same(value: object, usual: object) -> bool:
     return value is usual or (kind is type(usual) and alike)
 
 
-@singledispatch
-def _arguments(value: Any) -> Any:
-    """What makes a value anew."""
-    raise TypeError(f"{type(value).__qualname__} is no data of traceanalyze")
-
-
 _TAKEN: dict[type, Callable[[Any], Any]] = {
     list: lambda value: value,
     range: lambda value: (value.start, value.stop, value.step),
     # Sets of texts come in another order in every process.
     set: lambda value: sorted(value, key=repr),
     frozenset: lambda value: sorted(value, key=repr),
-    Mapping: lambda value: value.items(),
     bytes: lambda value: (value.decode("latin-1"),),
     np.ndarray: lambda value: (value.ravel().tolist(), value.shape, value.dtype.str),
     np.generic: lambda value: (np.array(value),),
@@ -266,8 +292,15 @@ _TAKEN: dict[type, Callable[[Any], Any]] = {
     Between: lambda value: (int(value), value.low, value.high),
     InputError: lambda value: (value.phrase,),
 }
-for _kind, _take in _TAKEN.items():
-    _arguments.register(_kind, _take)
+"""Of classes that are not made of their fields, what makes a value anew."""
+
+
+@cache
+def _taken(kind: type) -> Callable[[Any], Any]:
+    for each in kind.__mro__:
+        if each in _TAKEN:
+            return _TAKEN[each]
+    raise TypeError(f"{kind.__qualname__} is no data of traceanalyze")
 
 
 @cache
@@ -275,16 +308,16 @@ def _name(kind: type) -> str:
     """What a class is called in a part."""
     own = next((each.__name__ for each in _TAKEN if issubclass(kind, each) and each.__name__ in _MAKERS), "")
     name = own or f"{kind.__module__}:{kind.__qualname__}"
-    _maker(name)
+    _class(name)
     return name
 
 
+_NONE: frozenset[object] = frozenset()
 _MAKERS: dict[str, Callable[..., Any]] = {
     "list": lambda *each: [*each],
     "range": range,
     "set": lambda *each: {*each},
-    "frozenset": lambda *each: frozenset(each),
-    "Mapping": lambda *pairs: dict(pairs),
+    "frozenset": lambda *each: frozenset(each) if each else _NONE,
     "bytes": lambda text: text.encode("latin-1"),
     "ndarray": lambda values, shape, kind: np.array(values, kind).reshape(shape),
     "generic": lambda array: array[()],
@@ -292,8 +325,20 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 
 
 @cache
-def _maker(name: str) -> Callable[..., Any]:
-    """What makes an object of a class.
+def _maker(name: str) -> Callable[[Json], Any]:
+    """What makes an object of a class from its values."""
+    make = _class(name)
+    return lambda values: make(*_shared(values))
+
+
+def _shared(values: Sequence[Any]) -> list[Any]:
+    """Names are the same on all ranks."""
+    return [intern(each) if type(each) is str else each for each in values]
+
+
+@cache
+def _class(name: str) -> Callable[..., Any]:
+    """What is called so in a part.
 
     Raises:
         TypeError: It is no class that only holds data.
@@ -315,55 +360,52 @@ def _maker(name: str) -> Callable[..., Any]:
 class _Reader:
     """Values from JSON and arrays."""
 
-    def __init__(self, document: Json, numbers: bytes, known: dict[Any, Any] | None) -> None:
+    def __init__(self, about: Json, rows: bytes, known: dict[Any, Any] | None) -> None:
         self._shared = known
-        self._makers = [*map(_maker, document["classes"])]
-        self._texts = [*map(intern, document["texts"])]
-        stored = dict(_numbers(numbers, document["numbers"]))
-        self._arrays = [self._array(stored[name], *about) for name, *about in document["arrays"]]
+        self._texts = [*map(intern, about["texts"])]
+        stored = dict(_read(rows, about["numbers"]))
+        self._arrays = [self._array(stored[name], *each) for name, *each in about["arrays"]]
+        self._makers: dict[str, Callable[[Json], Any]] = {
+            "a": self._arrays.__getitem__,
+            "s": self._texts.__getitem__,
+            "t": lambda values: tuple(_shared(values)),
+            "m": self._mapping,
+            "n": self._several,
+            "w": self._names,
+            "o": self._alike,
+        }
+        self._makers |= {str(at): _maker(name) for at, name in enumerate(about["classes"])}
 
-    def made(self, value: Json) -> Any:
-        kind = type(value)
-        if kind is str:
-            # Names are the same on all ranks.
-            return intern(value)
-        if kind is list:
-            return tuple(map(self.made, value))
-        if kind is not dict:
-            return value
-        what = next(iter(value))
-        if what == "a":
-            return self._arrays[value[what]]
-        return self._texts[value[what]] if what == "s" else _MADE[what](self, *value.values())
+    def made(self, found: dict[str, Json]) -> Any:
+        """What an object of JSON stands for; what is in it was made before."""
+        what, value = found.popitem()
+        return self._makers[what](value)
 
-    def texts(self, place: int) -> Any:
-        found = tuple(self._texts[each] for each in self._arrays[place].tolist())
+    def _names(self, place: int) -> Any:
+        found = tuple(map(self._texts.__getitem__, self._arrays[place].tolist()))
         return self._once(found, found)
 
-    def several(self, place: int) -> Any:
+    def _several(self, place: int) -> Any:
         array = self._arrays[place]
-        return self._once(("t", array.dtype.kind, array.tobytes()), tuple(array.tolist()))
+        return self._once(("n", array.dtype.kind, array.tobytes()), tuple(array.tolist()))
 
-    def named(self, values: Mapping[str, Json]) -> Any:
-        found = {intern(key): self.made(each) for key, each in values.items()}
-        if all(type(each) in _PLAIN for each in found.values()):
-            return self._once(("m", *((key, type(each), each) for key, each in found.items())), found)
-        return found
+    def _mapping(self, value: Json) -> Any:
+        keys, values = map(_shared, value)
+        found, kinds = dict(zip(keys, values, strict=True)), (*map(type, values),)
+        return self._once(("m", *keys, *values, *kinds), found) if _PLAIN.issuperset(kinds) else found
 
-    def alike(self, columns: Mapping[str, Json], at: int) -> Any:
-        make, names = self._makers[at], [*columns]
-        rows = zip(*map(self.made, columns.values()), strict=True)
-        return tuple(make(**dict(zip(names, each, strict=True))) for each in rows)
-
-    def fielded(self, kept: Mapping[str, Json], at: int) -> Any:
-        return self._makers[at](**{name: self.made(each) for name, each in kept.items()})
-
-    def other(self, values: Json, at: int) -> Any:
-        return self._makers[at](*self.made(values))
+    def _alike(self, value: Json) -> Any:
+        at, *columns = value
+        return tuple(map(self._makers[at], zip(*columns, strict=True)))
 
     def _array(self, stored: NDArray[Any], start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         stored = stored[start : start + prod(shape)]
-        found = (stored.cumsum(dtype=np.int64) + first[0] if first else stored).astype(own, copy=not first)
+        if first:
+            found = np.add.accumulate(stored, 0, np.int64)
+            found += first[0]
+        else:
+            found = stored
+        found = found.astype(own, copy=not first)
         # Of thousands of ranks views take as much as what they are of.
         found = found if len(shape) == 1 else found.reshape(shape)
         # All ranks have the same few kinds of collectives, in the same steps; no two have the same times.
@@ -373,16 +415,6 @@ class _Reader:
     def _once(self, key: Any, found: Any) -> Any:
         """What was made of the same before, where that is shared."""
         return found if self._shared is None else self._shared.setdefault(key, found)
-
-
-_MADE: dict[str, Callable[..., Any]] = {
-    "w": _Reader.texts,
-    "t": _Reader.several,
-    "m": _Reader.named,
-    "n": _Reader.alike,
-    "k": _Reader.fielded,
-    "v": _Reader.other,
-}
 
 
 class Late(Mapping[Any, Any]):

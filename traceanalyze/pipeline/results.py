@@ -46,6 +46,8 @@ LARGE = 20_000_000
 """Bytes of all inputs from which on a second process is worth its start; every further one for half as many."""
 
 
+_SEVERAL = 8
+"""Summaries that are packed one after another: each alone finds the processor's caches full of what was read."""
 _TRIMMED = 64
 """Results after which freed memory is given back."""
 
@@ -286,9 +288,11 @@ def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) ->
     if work.own and len(jobs) > MOST_TOGETHER:
         keep_freed()
     if workers == 1:
-        for (at, job), tell in zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True):
-            result = made(job, tell)
-            yield at, pack(result) or result
+        told = [*zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True)]
+        several = _SEVERAL if waiting and waiting[0].summary else 1
+        for first in range(0, len(told), several):
+            for at, result in [(at, made(job, tell)) for (at, job), tell in told[first : first + several]]:
+                yield at, pack(result) or result
         return
     # Imported here: most runs are of one recording.
     from traceanalyze.pipeline.processes import map_ranks

@@ -139,7 +139,8 @@ def group_runs(traces: Sequence[Trace], lost: Collection[str] = ()) -> tuple[Run
     profiles = {trace.origin.path for trace in distinct if trace.origin.format == "ascend"}
     for trace in distinct:
         # A database of another rank may lie in the folder of a profile: both are of one run.
-        around = next((str(place) for place in PurePath(trace.origin.path).parents if str(place) in profiles), None)
+        above_it = PurePath(trace.origin.path).parents if profiles else ()
+        around = next((str(place) for place in above_it if str(place) in profiles), None)
         folder = run_folder(around or trace.origin.path)
         folders.setdefault(above.get(folder, folder), []).append(trace)
     found = []
@@ -202,6 +203,8 @@ def _replayed(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]
         captured, launched = trace.origin.graphs
         if launched and not captured:
             runs[_identity(trace), run_folder(trace.origin.path)] = trace.origin.path
+    if not runs:
+        return [*traces], {}
     kept, left_out = list[Trace](), dict[str, list[str]]()
     for trace in traces:
         captured, launched = trace.origin.graphs

@@ -121,7 +121,7 @@ class RankReport:
     resolution_ns: int
     headline: Message
     """What was analysed: file, device, number of windows."""
-    verdict_messages: tuple[Message, ...]
+    verdict_messages: Sequence[Message]
     tables: Sequence[Table]
     checks: tuple[Doubt, ...]
     hints: Sequence[str]
@@ -152,7 +152,7 @@ class Report:
 
     name: str
     version: str
-    verdict_messages: tuple[Message, ...]
+    verdict_messages: Sequence[Message]
     """The verdict before a language is chosen."""
     note_messages: tuple[Message, ...]
     """Remarks on the input, the same way."""

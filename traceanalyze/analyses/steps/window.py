@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, lru_cache
 from itertools import compress, pairwise
 from typing import TypeAlias
 
@@ -20,11 +21,16 @@ _NUMBER = regex(r"(\d+)$")
 
 def step_labels(names: Sequence[str]) -> tuple[str, ...]:
     """What each step is called: the number of `ProfilerStep#5`, else its name, else its position among equal names."""
+    return _labels((*names,))
+
+
+@lru_cache(16)  # Tables of one rank, and all ranks of a run, ask for the same.
+def _labels(names: tuple[str, ...]) -> tuple[str, ...]:
     found = [_NUMBER.search(name) for name in names]
     numbers = tuple(match.group(1) for match in found if match)
     if len(numbers) == len(names) == len(set(numbers)):
         return numbers
-    return tuple(names) if len(set(names)) == len(names) else tuple(str(index) for index in range(len(names)))
+    return names if len(set(names)) == len(names) else tuple(str(index) for index in range(len(names)))
 
 
 def median(times: NDArray[np.int64] | Sequence[int]) -> int:
@@ -74,7 +80,7 @@ class Steps:
         """Step times."""
         return self.end - self.start
 
-    @property
+    @cached_property
     def counted(self) -> NDArray[np.bool_]:
         """Steps that sums, means, shares and findings are about: complete ones after the start; all where none is."""
         steady = self.complete if self.starting is None else self.complete & ~self.starting

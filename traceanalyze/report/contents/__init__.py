@@ -12,7 +12,7 @@ from traceanalyze.model.table import Kind, Message, Table, sentences
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.report.contents.unexplained import done_once, not_explained
 from traceanalyze.report.contents.verdict import verdict
-from traceanalyze.report.model import RankReport, Report, Said, headline, remark
+from traceanalyze.report.model import Late, RankReport, Report, Said, headline, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def build_report(
         _rank_report(*each, f"?{at}", across, verdict_only=verdict_only)
         for at, each in enumerate(zip(analyses, found, shown, whole, strict=True))
     )
-    lead, sentences, summary, told = 0, reports[0].verdict_messages, tuple[Table, ...](), tuple[Said, ...]()
+    lead, summary, told = 0, tuple[Table, ...](), tuple[Said, ...]()
     about: tuple[Message, ...] = ()
     remarks, judged = (
         [remark(note) for note in notes],
@@ -85,7 +85,6 @@ def build_report(
         lead, label, about, summary, told = across_ranks(
             analyses, cluster, across, whys or [""] * len(analyses), verdict_only=verdict_only
         )
-        sentences = (*about, *reports[lead].verdict_messages)
         if any(whys):
             counts = ("count", Kind.COUNT, len(whys) - whys.count(None)), ("ranks", Kind.COUNT, len(whys))
             remarks.append(Message(_SAY["ranks_in_full"], counts))
@@ -98,7 +97,7 @@ def build_report(
     return Report(
         name=name,
         version=version,
-        verdict_messages=sentences,
+        verdict_messages=(*about, *reports[lead].verdict_messages),
         note_messages=tuple(remarks),
         summary=summary,
         ranks=reports,
@@ -128,7 +127,9 @@ def _rank_report(
         mode=analysis.mode,
         resolution_ns=analysis.trace.resolution_ns,
         headline=_headline(analysis, window),
-        verdict_messages=(*(_waits(outcome, analysis) if across is None else ()), *verdict(analysis), *open_parts),
+        verdict_messages=Late(
+            lambda: (*(_waits(outcome, analysis) if across is None else ()), *verdict(analysis), *open_parts)
+        ),
         tables=(),
         checks=(),
         hints=(),

@@ -252,7 +252,7 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     if found.decider is None:
         # Without a trace: what the file with the worst finding says, of equal ones that with the highest peak.
         worst = max(job.memory, key=lambda one: (_worst(one), one.peak or 0), default=None)
-        return memory or (() if worst is None else worst.report.verdict_messages)
+        return memory or (() if worst is None else (*worst.report.verdict_messages,))
     recording, rank = found.decider
     report = job.recordings[recording]
     deciding = report.ranks[rank]

@@ -63,7 +63,7 @@ def with_tables(
     `name` tells recordings apart that have no rank.
     """
     found = () if outcome is None else outcome.findings
-    told = said(found, setting_of(analysis, window, name))
+    told = said(found, setting_of(analysis, window, name)) if found else ()
 
     def every() -> tuple[Table, ...]:
         tables = tuple(analysis.tables.values()) if "split" in analysis.tables else ()

@@ -177,7 +177,7 @@ def _sync_cost(synced: Mapping[str, int], steps: Steps, idle: IdleCauses, window
     The split calls sync only what the host waits in them.
     """
     # What a sync costs may lie between the steps, too.
-    time = span_of(steps)
+    time = span_of(steps) if synced else 0
     share = sum(synced.values()) / time if time else 0.0
     if share < WORTH_NAMING:
         return ()
@@ -246,7 +246,7 @@ def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
     """A sentence when single steps are much longer than the usual one; iterations of a server differ by their work."""
     if window.count < 3 or steps.iterations is not None:
         return ()
-    times = {row: int(steps.end[row] - steps.start[row]) for row in window.rows}
+    times = dict(zip(window.rows, steps.time[[*window.rows]].tolist(), strict=True))
     middle = median(tuple(times.values()))
     slow = [row for row, time in times.items() if time > OUTLIER * middle]
     if not slow or middle == 0:
