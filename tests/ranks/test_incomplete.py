@@ -270,6 +270,20 @@ def test_odd_sets_of_ranks_and_steps(name, named):
     assert {int(head[key]["rank"]) for key in ("ranks_own", "ranks_own_bound") if key in head} <= {*late}
 
 
+@pytest.mark.parametrize("late", [None, 3, 40])
+@pytest.mark.parametrize("recorded", [range(64), range(16), range(32)])
+def test_ranks_at_a_slow_link_are_not_late(late, recorded):
+    """All collectives of the first tensor group take longer, so that its ranks come last to their data groups."""
+    fleet = late_fleet(64, slow={"tp0": MS // 2}, extra={} if late is None else {late: MS})
+    ranks = fleet_ranks(fleet_summaries(fleet, recorded))
+    found = side_by_side(ranks, plan())
+    report = run_report(Run("run", tuple(rank.analysis.trace for rank in ranks)), found)
+    named = {rank for each in report.run_findings if each.rule == "RNK101" for rank in each.scope.ranks}
+    assert named == {late} & {*recorded}
+    head = said(report)
+    assert {head[key]["rank"] for key in head if key.startswith("straggler")} == set(map(str, named))
+
+
 @pytest.mark.parametrize(("longer", "key"), [(3, "ranks_unjudged"), (1, "ranks_equal")])
 def test_ranks_that_differ_by_what_they_wait_are_not_called_equally_fast(longer, key):
     """Of eight ranks seven are here; for 4 % of the step each may wait for the other one: none is the longest."""
