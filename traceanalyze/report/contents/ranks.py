@@ -32,11 +32,11 @@ _SAY = sentences(
     ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
     rank_cut=(
         "Rank {rank} counts in no mean of the ranks: its recording is cut short, lacks the device or the steps of the "
-        "others, or ends before them."
+        "others, ends before them, or was made at another time."
     ),
     ranks_cut=(
         "Ranks {rank} count in no mean of the ranks: their recordings are cut short, lack the device or the steps of "
-        "the others, or end before them."
+        "the others, end before them, or were made at another time."
     ),
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
