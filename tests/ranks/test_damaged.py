@@ -132,6 +132,27 @@ def test_where_no_time_is_that_of_most_ranks_all_are_compared(change, tmp_path):
     assert "some ranks do not overlap in time" in "\n".join(found.notes)
 
 
+@pytest.mark.parametrize(
+    ("gone", "cut", "ranks", "told"),
+    [
+        ((), None, "0,3", "left out (1–2)"),
+        ((), 1, None, "left out (1)"),
+        ((2,), None, None, "not recorded (2)"),
+        ((2,), 1, None, "left out (1), not recorded (2)"),
+        ((2,), None, "0,3", "left out (1), not recorded (2)"),
+    ],
+)
+def test_ranks_that_are_only_left_out_are_not_said_to_be_missing(gone, cut, ranks, told, tmp_path):
+    path = folder(tmp_path / "run", DAMAGE["half"] if cut else lambda text: text)
+    for rank in gone:
+        (path / f"rank{rank}.json").unlink()
+    found = traceanalyze.analyze(path, ranks=ranks)
+    (note,) = found.tables["rank_waits"].notes
+    assert {name: value for name, _, value in note.values}["ranks"] == told
+    for one in found.run_findings:
+        assert one.rule != "RNK105" or f"ranks that were {told} " in one.sentence
+
+
 def test_one_whole_rank_is_compared_with_none(tmp_path):
     path = folder(tmp_path / "cut", DAMAGE["half"])
     for rank in (0, 2):

@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import ranges
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.ranks.match import SYNCHRONISING, presence, world_size
 from traceanalyze.ranks.results import (
@@ -36,15 +35,14 @@ _SAY = sentences(
     ),
     waited_for_absent=(
         "In collectives the recorded ranks wait {wait} a step ({share}), most of it for rank {rank} of the group, which"
-        " was not recorded."
+        " was {state}."
     ),
     waits_for_absent=(
-        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were not recorded "
-        "({ranks})."
+        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were {ranks}."
     ),
     may_wait_for_absent=(
-        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were not recorded "
-        "({ranks}): up to all of it may be waiting for these."
+        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were {ranks}: up "
+        "to all of it may be waiting for these."
     ),
 )
 
@@ -435,7 +433,8 @@ def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
         return (), False
     values = (
         ("rank", Kind.COUNT, peer),
-        ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)),
+        ("ranks", Kind.TEXT, cluster.absent),
+        *(() if peer is None else (("state", Kind.TEXT, cluster.absence(peer)),)),
         ("wait", Kind.DURATION, wait),
         ("share", Kind.SHARE, wait / step),
     )

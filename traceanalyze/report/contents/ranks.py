@@ -25,7 +25,7 @@ _SAY = sentences(
         "than rank {other} ({least})."
     ),
     ranks_own_bound=(
-        "Rank {rank} of the {ranks} recorded works longest: at most {own} of its step of {time} without waiting for "
+        "Rank {rank} of these {ranks} works longest: at most {own} of its step of {time} without waiting for "
         "others, {excess} longer than rank {other} ({least})."
     ),
     ranks_step="The {ranks} ranks take {time} a step.",
