@@ -266,6 +266,9 @@ def test_odd_sets_of_ranks_and_steps(name, named):
         exact = int(true.exposed_waits.by_step[rank.rank, rows].sum())
         assert own <= exact if waits.bound else own == exact
     head = said(report)
+    several = [head[key]["rank"] for key in ("stragglers", "stragglers_because") if key in head]
+    assert several == ([{6: "5-6", 13: "5,13", 40: "5,40"}[max(whole)]] if len(whole) > 1 else [])
+    assert len(whole) > 1 or {head[key]["rank"] for key in head if key.startswith("straggler")} == set(map(str, whole))
     assert not (waits.bound and "ranks_own" in head)
     assert {int(head[key]["rank"]) for key in ("ranks_own", "ranks_own_bound") if key in head} <= {*late}
 

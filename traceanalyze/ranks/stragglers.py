@@ -20,6 +20,7 @@ from traceanalyze.ranks.results import (
     RankSummary,
     Straggler,
     columns_of,
+    spans,
 )
 from traceanalyze.ranks.waits import beyond_siblings, by_durations, in_common, of_group, waited_for
 
@@ -32,6 +33,14 @@ _SAY = sentences(
     straggler_part_because=(
         "Rank {rank} makes the others wait {wait} a step, because {phase}; for {exposed} of it ({share}) they compute "
         "nothing meanwhile."
+    ),
+    stragglers=(
+        "Ranks {rank} come late alike: for {exposed} a step ({share}) the others wait for them and compute nothing "
+        "meanwhile."
+    ),
+    stragglers_because=(
+        "Ranks {rank} come late alike, each because {phase}: for {exposed} a step ({share}) the others wait for them "
+        "and compute nothing meanwhile."
     ),
     waited_for_absent=(
         "In collectives the recorded ranks wait {wait} a step ({share}), most of it for rank {rank} of the group, which"
@@ -397,26 +406,29 @@ def late_because(
 
 WORTH_NAMING, PERHAPS = 0.01, 0.1
 """Share of the step that the others must wait, or may wait."""
+ALIKE = 0.9
+"""Ranks that cost as much of what the one that costs most does are late alike."""
 WAITS_FOR_ABSENT = frozenset({"waited_for_absent", "waits_for_absent", "may_wait_for_absent"})
 """Keys of `absent_sentences`."""
 
 
 def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
-    """The rank that makes the others wait most, if it does so again and again."""
+    """The rank that makes the others wait most, if it does so again and again; several that are late alike."""
     if isinstance(cluster.stragglers, NotMeasured) or not cluster.stragglers:
         return ()
     one = max(cluster.stragglers, key=lambda each: each.exposed)
+    alike = [each for each in cluster.stragglers if each.phase == one.phase and each.exposed >= ALIKE * one.exposed]
     # What compute hides of the waiting costs nobody anything.
-    share = one.share * one.exposed / max(one.wait, 1)
+    share = sum(each.share * each.exposed / max(each.wait, 1) for each in alike)
     if share < WORTH_NAMING:
         return ()
     values = (
-        ("rank", Kind.TEXT, one.label),
+        ("rank", Kind.TEXT, spans([each.label for each in sorted(alike, key=lambda each: each.position)])),
         ("wait", Kind.DURATION, one.wait),
-        ("exposed", Kind.DURATION, one.exposed),
+        ("exposed", Kind.DURATION, sum(each.exposed for each in alike)),
         ("share", Kind.SHARE, share),
     )
-    key = "straggler" if one.exposed == one.wait else "straggler_part"
+    key = "stragglers" if len(alike) > 1 else "straggler" if one.exposed == one.wait else "straggler_part"
     if one.phase is None:
         return (Message(_SAY[key], values),)
     return (Message(_SAY[f"{key}_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
