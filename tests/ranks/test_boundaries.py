@@ -134,6 +134,7 @@ def test_a_rank_that_was_not_recorded_is_named_from_a_hundredth_of_the_step(wait
     if found:
         assert {name: value for name, _, value in found[0].values if name != "ranks"} == {
             "rank": 3,
+            "state": "not recorded",
             "wait": 10,
             "share": 0.01,
         }

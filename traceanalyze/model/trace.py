@@ -278,9 +278,9 @@ class Trace:
 
     @property
     def span(self) -> tuple[int, int]:
-        """First start and last end, in absolute time."""
+        """First start and last end, in absolute time; of no events the base."""
         events = self.events
-        start = next(ts for ts in (events.ts, self.instants.ts, self.flows.ts) if len(ts))
+        start = next((ts for ts in (events.ts, self.instants.ts, self.flows.ts) if len(ts)), np.zeros(1, np.int64))
         end = events.ts + events.dur if len(events) else start
         return self.base_ns + int(start.min()), self.base_ns + int(end.max())
 

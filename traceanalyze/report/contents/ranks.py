@@ -30,6 +30,9 @@ _SAY = sentences(
     ),
     ranks_step="The {ranks} ranks take {time} a step.",
     ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
+    ranks_unjudged_uneven=(
+        "The {ranks} ranks take {fastest} to {time} a step; how much of it each waits for others is not measured."
+    ),
     rank_cut=(
         "Rank {rank} counts in no mean of the ranks: its recording is cut short, lacks the device or the steps of the "
         "others, ends before them, or was made at another time."
@@ -164,13 +167,17 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
     worst = longest(times)
     equal = (("ranks", Kind.COUNT, len(times)), ("time", Kind.DURATION, times[worst]))
     between = (*equal, ("fastest", Kind.DURATION, min(times)))
-    if times[worst] > EVEN * min(times):
+    apart = times[worst] > EVEN * min(times)
+    # Of ranks that wait for each other the one with the longest step may be the one that waits longest.
+    if apart and not beside.synchronised:
         excess = times[worst] / min(times) - 1 if min(times) else 0.0
         slowest = ("rank", Kind.TEXT, labels[worst]), ("excess", Kind.SHARE, excess)
         return Message(_SAY["ranks_uneven"], (*between, *slowest))
     open_ = any(amount >= COSTLY * time > 0 for amount, time in zip(beside.unsure, times, strict=False))
     uneven = bool(beside.unsure) and len(known) == len(own) and max(known) > EVEN * min(known)
     unjudged = open_ or uneven or (len(known) < len(own) and beside.synchronised)
+    if unjudged and apart:
+        return Message(_SAY["ranks_unjudged_uneven"], between)
     if beside.uneven or unjudged:
         return Message(_SAY["ranks_unjudged" if unjudged else "ranks_step"], equal)
     return (
