@@ -148,7 +148,7 @@ def test_ranks_that_are_only_left_out_are_not_said_to_be_missing(gone, cut, rank
         (path / f"rank{rank}.json").unlink()
     found = traceanalyze.analyze(path, ranks=ranks)
     (note,) = found.tables["rank_waits"].notes
-    assert {name: value for name, _, value in note.values}["ranks"] == told
+    assert {name: value for name, _, value in note.values}["absent"] == told
     for one in found.run_findings:
         assert one.rule != "RNK105" or f"ranks that were {told} " in one.sentence
 

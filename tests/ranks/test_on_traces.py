@@ -54,7 +54,7 @@ def test_two_of_eight_npus_give_bounds_and_name_whom_they_wait_for(shared_traces
     table = found.tables["rank_waits"].to_pandas(words=False)
     assert table["straggler"].isna().all()
     assert list(table["waited_for"]) == [5, 5]
-    assert [note.values[0][2] for note in found.tables["rank_waits"].notes] == ["not recorded (2–7)"]
+    assert [note.values[0][2] for note in found.tables["rank_waits"].notes] == ["2–7"]
     said = {message.key: {name: value for name, _, value in message.values} for message in found.verdict_messages}
     assert said["waited_for_absent"]["rank"] == 5
     links = found.tables["links"].to_pandas(words=False)

@@ -78,7 +78,7 @@ def test_with_ranks_missing_the_tables_say_that_numbers_are_bounds():
     group = Group("0-3", (0, 1, 2, 3), 4)
     cluster = compare_ranks([late(n, 300 * (1 - n), world=4, group=group) for n in (0, 1)])
     waits, collectives, *_ = cluster_tables(cluster)
-    assert [(note.key, note.values[0][2]) for note in waits.notes] == [("waits_bounded", "not recorded (2–3)")]
+    assert [(note.key, note.values[0][2]) for note in waits.notes] == [("waits_bounded", "2–3")]
     assert all(collectives.column("is_bound"))
     assert set(waits.column("straggler")) == {NotMeasured("ranks_missing")}
 

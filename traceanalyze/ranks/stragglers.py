@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import ranges
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.ranks.match import SYNCHRONISING, presence, world_size
 from traceanalyze.ranks.results import (
@@ -47,10 +48,10 @@ _SAY = sentences(
         " was {state}."
     ),
     waits_for_absent=(
-        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were {ranks}."
+        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were {absent}."
     ),
     may_wait_for_absent=(
-        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were {ranks}: up "
+        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were {absent}: up "
         "to all of it may be waiting for these."
     ),
 )
@@ -445,7 +446,8 @@ def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
         return (), False
     values = (
         ("rank", Kind.COUNT, peer),
-        ("ranks", Kind.TEXT, cluster.absent),
+        ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)),
+        ("absent", Kind.TEXT, cluster.absent),
         *(() if peer is None else (("state", Kind.TEXT, cluster.absence(peer)),)),
         ("wait", Kind.DURATION, wait),
         ("share", Kind.SHARE, wait / step),

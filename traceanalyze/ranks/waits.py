@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.parts import outlasting
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
-from traceanalyze.errors import listed
+from traceanalyze.errors import listed, ranges
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import MATCHED, POINT_TO_POINT
 from traceanalyze.ranks.results import MANY, Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
-    waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were {ranks}."),
+    waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were {absent}."),
     waits_perhaps_bounded=(
         "Nothing tells whether all ranks are here: transfers are upper bounds, waits lower bounds, nobody is blamed."
     ),
@@ -247,7 +247,8 @@ def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], N
 def _bounds(cluster: Cluster) -> Iterator[Message]:
     """What makes the numbers mere bounds."""
     if cluster.missing_ranks:
-        yield Message(_SAY["waits_bounded"], (("ranks", Kind.TEXT, cluster.absent),))
+        ranks = ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)), ("absent", Kind.TEXT, cluster.absent)
+        yield Message(_SAY["waits_bounded"], ranks)
     elif any(not one.complete for one in cluster.groups):
         yield Message(_SAY["waits_perhaps_bounded"])
 

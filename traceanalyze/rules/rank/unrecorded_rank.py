@@ -1,5 +1,6 @@
 from typing import TYPE_CHECKING
 
+from traceanalyze.errors import ranges
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, Severity, measured, rule
@@ -18,19 +19,19 @@ if TYPE_CHECKING:
     },
     sentence={
         "": (
-            "For {exposed} {per} ({share}) recorded ranks only communicate with ranks that were {missing} and do not "
+            "For {exposed} {per} ({share}) recorded ranks only communicate with ranks that were {state} and do not "
             "wait for each other: up to all of it may be waiting for these."
         ),
         "tasks": (
             "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, perhaps "
-            "for ranks that were {missing}."
+            "for ranks that were {state}."
         ),
         "rank": (
             "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, longest "
             "for rank {rank}, which was {state}."
         ),
     },
-    evidence={"missing": "missing ranks", "state": "what became of it", "waiting": "waiting for other ranks"},
+    evidence={"missing": "missing ranks", "state": "what became of them", "waiting": "waiting for other ranks"},
     confidence=Confidence.HIGH,
     needs="R",
     advice=("record_that_rank",),
@@ -84,9 +85,10 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         evidence=(
             *told,
             *measured(share=share),
-            Evidence("missing", ranks.absent, "TEXT"),
+            Evidence("missing", ranges(missing), "TEXT"),
+            Evidence("state", ranks.absent if peer is None else ranks.absence(peer), "TEXT"),
             *(measured(least=least) if least and not by_tasks else ()),
-            *(() if peer is None else (*measured(rank=str(peer)), Evidence("state", ranks.absence(peer), "TEXT"))),
+            *(() if peer is None else measured(rank=str(peer))),
         ),
         scope=Scope(ops=() if late is None else (f"rank {late}",)),
         count=len(ranks.steps),
