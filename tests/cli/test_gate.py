@@ -180,7 +180,8 @@ def test_an_uncaught_exception_exits_2(run, same, monkeypatch):
 
 
 def test_a_reader_that_dies_in_the_middle_exits_2(run, same, monkeypatch):
-    real, calls = gate_runs.read_trace, []
+    reading = import_module("traceanalyze.pipeline.gather")
+    real, calls = reading.read_trace, []
 
     def dies(*arguments):
         calls.append(arguments)
@@ -188,7 +189,7 @@ def test_a_reader_that_dies_in_the_middle_exits_2(run, same, monkeypatch):
             raise OSError("the reader was killed")
         return real(*arguments)
 
-    monkeypatch.setattr(gate_runs, "read_trace", dies)
+    monkeypatch.setattr(reading, "read_trace", dies)
     result = gate(run, *same)
     assert (result.code, len(calls)) == (2, 2)
     assert result.err.startswith("internal error: OSError: the reader was killed")
@@ -198,7 +199,7 @@ def test_interrupted_exits_130(run, same, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gate_runs, "read_trace", interrupted)
+    monkeypatch.setattr(import_module("traceanalyze.pipeline.gather"), "read_trace", interrupted)
     result = gate(run, *same)
     assert (result.code, result.err) == (130, "interrupted\n")
 

@@ -247,6 +247,51 @@ def test_the_oldest_used_go_first(tmp_path):
     assert not (tmp_path / ".x.part").exists()
 
 
+def test_what_may_not_be_deleted_stays(tmp_path, monkeypatch):
+    cache = Cache(tmp_path, most=0)
+    cache.keep("a", b"of another user")
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(PermissionError()))
+    cache.trim()
+    assert cache.find("a") == b"of another user"
+
+
+_BUSY = """
+import sys
+from pathlib import Path
+from traceanalyze.pipeline.cache import Cache
+
+cache = Cache(Path(sys.argv[1]), most=20_000)
+for number in range(150):
+    cache.keep(f"{sys.argv[2]}{number}", bytes(1000))
+    for other in "ab":
+        assert cache.find(f"{other}{number}") in {None, bytes(1000)}
+    cache.trim()
+"""
+
+
+def test_processes_that_write_at_the_same_time_keep_to_the_bound(tmp_path):
+    command = [sys.executable, "-c", _BUSY, str(tmp_path)]
+    several = [subprocess.Popen([*command, name], stderr=subprocess.PIPE) for name in "ab"]
+    assert [(one.communicate()[1], one.returncode) for one in several] == [(b"", 0)] * 2
+    Cache(tmp_path, most=20_000).trim()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert len(names) == 20
+    assert names & {"a149.part", "b149.part"}
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_a_cache_of_little_room_keeps_the_last_and_changes_no_result(run, tmp_path, monkeypatch, parts):
+    expected = run(cache=str(tmp_path / "large"))[0]
+    room = parts * max(path.stat().st_size for path in (tmp_path / "large").iterdir()) + 10
+    monkeypatch.setattr(
+        "traceanalyze.pipeline.cache.open_cache", lambda folder, real=open_cache: real(folder)._replace(most=room)
+    )
+    for _ in range(2):
+        found, again = run()
+        assert (found, len(again) >= 3 - parts) == (expected, True)
+        assert len([*(tmp_path / "cache").iterdir()]) == parts
+
+
 def test_runs_at_the_same_time_share_a_cache(folder, tmp_path):
     found, work = [], Work(cache=str(tmp_path / "cache"))
     several = [

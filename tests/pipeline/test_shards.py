@@ -183,7 +183,7 @@ def test_many_ranks_are_compared_once_for_a_post_mortem(tmp_path, monkeypatch):
     once = as_text(postmortem_reports([str(path)], Choices()))
     assert sizes == [6]
     side_by_side = postmortem.side_by_side
-    monkeypatch.setattr(postmortem, "side_by_side", lambda ranks, rules, _: side_by_side(ranks, rules))
+    monkeypatch.setattr(postmortem, "side_by_side", lambda ranks, rules, *_: side_by_side(ranks, rules))
     assert as_text(postmortem_reports([str(path)], Choices())) == once
     assert sizes == [6] * 3
 
@@ -239,6 +239,12 @@ def test_shares_of_another_version_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "__version__", "0")
     with pytest.raises(InputError, match="another version"):
         merged_reports(str(folder), Detail.NORMAL, ALONE)
+    # One share of each version.
+    shared_out([tmp_path / "run"], folder, 2, order=[1])
+    for version in ("0", "1"):
+        monkeypatch.setattr(shards, "__version__", version)
+        with pytest.raises(InputError, match="another version"):
+            merged_reports(str(folder), Detail.NORMAL, ALONE)
 
 
 def test_snapshots_are_refused(tmp_path):
@@ -259,7 +265,8 @@ def test_on_the_command_line(tmp_path):
         assert said.exit_code == 0
         assert said.stdout == ""
         assert said.stderr == f"Wrote {2 - number} of 3 recordings to {folder}\n"
-    for options in ([], ["-q"], ["-v"], ["--all", "--lang", "zh"], ["--format", "json"], ["--format", "markdown"]):
+    formats = (["--format", name] for name in ("json", "markdown", "svg"))
+    for options in ([], ["-q"], ["-v"], ["--all", "--lang", "zh"], *formats):
         merged = CliRunner().invoke(app, ["merge", folder, *options])
         assert merged.exit_code == 0
         assert merged.stdout == CliRunner().invoke(app, ["analyze", run, *options]).stdout

@@ -47,6 +47,8 @@ class Fleet:
     """By rank: what it takes longer for each layer."""
     slower: Mapping[int, float] = field(default_factory=dict)
     """By rank: how many times as long its kernels take."""
+    slow: Mapping[str, int] = field(default_factory=dict)
+    """By name of a group: what its collectives take longer on all of its ranks."""
     kernels: int = 32
     named: bool = True
     """Whether recordings list the members of all groups (`pg_config`), of whatever size."""
@@ -92,9 +94,10 @@ def fleet_summaries(fleet: Fleet, recorded: Sequence[int] | None = None) -> list
     times, computed = [], []
 
     def meet(step: int, which: int) -> np.ndarray:
-        table = groups[which][1]
+        name, table = groups[which]
+        took = [fleet.transfer + fleet.slow.get(f"{name}{at}", 0) for at in range(len(table))]
         end = np.empty(count, np.int64)
-        end[table] = now[table].max(axis=1)[:, None] + fleet.transfer
+        end[table] = (now[table].max(axis=1) + took)[:, None]
         calls.append((step, which, now, end))
         return end
 

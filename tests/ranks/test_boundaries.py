@@ -13,7 +13,14 @@ from traceanalyze.ranks.compare import compare_ranks, imbalance, longest, rank_s
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import clock_offsets, missing_ranks, presence, role_of, world_size
 from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, columns_of, leading
-from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, absent_sentences, straggler_sentences
+from traceanalyze.ranks.stragglers import (
+    UNSURE,
+    _delayed_by,
+    _spent_before,
+    _waits_of,
+    absent_sentences,
+    straggler_sentences,
+)
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
 
@@ -125,8 +132,9 @@ def test_a_rank_that_was_not_recorded_is_named_from_a_hundredth_of_the_step(wait
     found, first = absent_sentences(cluster)
     assert len(found) == sentences
     if found:
-        assert {name: value for name, _, value in found[0].values if name != "ranks"} == {
+        assert {name: value for name, _, value in found[0].values if name not in {"ranks", "absent"}} == {
             "rank": 3,
+            "state": "not recorded",
             "wait": 10,
             "share": 0.01,
         }
@@ -380,10 +388,10 @@ def test_columns_of_what_matched():
 def of_group(*members, calls):
     """A group of two whose first member comes at the first time of each call and whose second at the other."""
     start = ints(calls)
-    end = np.repeat(start.max(axis=1, keepdims=True) + 5, 2, axis=1)
+    end = np.repeat(start.max(axis=1, keepdims=True) + 1, 2, axis=1)
     count = np.zeros(len(start), np.int64)
     flags = np.ones(len(start), np.bool_)
-    return MatchedGroup("", None, members, (), True, count, count, count, start, end, start, start, flags)
+    return MatchedGroup("", None, members, (), True, count, count, count, start, end, end - start, start, flags)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +406,18 @@ def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(late, 
     groups = [shared, before, other]
     assert _delayed_by(groups, columns_of(groups), 0, 1) == group
     assert _delayed_by(groups[::2], columns_of(groups[::2]), 0, 1) is None
+
+
+@pytest.mark.parametrize(("took", "group"), [(4, None), (5, UNSURE), (20, UNSURE)])
+@pytest.mark.parametrize("both", [True, False])
+def test_a_rank_that_is_only_longer_in_another_collective_makes_nobody_late(took, group, both):
+    """Rank 1 comes 10 later than rank 0, as its collective with rank 2 takes longer; unless that of rank 0 does too."""
+    at = range(100, 500, 100)
+    shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in at])
+    slow, like = (of_group(*pair, calls=[(t + 20, t + 20) for t in at]) for pair in ((1, 2), (0, 3)))
+    slow, like = (replace(one, end=one.start + took, exposed=one.start * 0 + took) for one in (slow, like))
+    groups = [shared, slow, *([like] if both else [])]
+    assert _delayed_by(groups, columns_of(groups), 0, 1) == (None if both else group)
 
 
 @pytest.mark.parametrize(("hidden", "group"), [(True, 1), (False, None)])
@@ -416,6 +436,6 @@ def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before(par
     shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in range(100, 400, 100)])
     waits = [(210, 220), (305, 315), (320, 330), (400, 407)]
     groups = [shared, of_group(1, 2, calls=[(t, u) for t, u in waits])]
-    assert _waited_before(groups, columns_of(groups), 0, part).tolist() == [[0, 0, 0], [0, 10, 20]][part]
+    assert _spent_before(groups, columns_of(groups), 0, part, _waits_of).tolist() == [[0, 0, 0], [0, 10, 20]][part]
     early = [shared, of_group(1, 2, calls=[(10, 13), *waits])]
-    assert _waited_before(early, columns_of(early), 0, part).tolist() == [[0, 0, 0], [3, 10, 20]][part]
+    assert _spent_before(early, columns_of(early), 0, part, _waits_of).tolist() == [[0, 0, 0], [3, 10, 20]][part]

@@ -86,8 +86,71 @@ def test_every_command_says_which_rank_is_damaged(of, tmp_path):
     assert len(found.ranks) == 3
     notes = traceanalyze.annotate(cut, tmp_path / "drawn.json")
     assert said in "\n".join(notes)
-    with pytest.raises(InputError, match=rf"rank{of}\.json"):
+    others = {0: "1-3", 1: "0,2-3", 3: "0-2"}[of]
+    with pytest.raises(InputError, match=rf": rank {of} \(.*rank{of}\.json\); .*ranks={others}$"):
         traceanalyze.gate(cut, baseline=whole)
+
+
+@pytest.mark.parametrize("damage", [*(each for each in DAMAGE if each != "empty"), "another day"])
+@pytest.mark.parametrize("of", [0, 2])
+def test_the_gate_judges_the_others_of_a_damaged_rank_where_these_are_chosen(damage, of, tmp_path):
+    change = {**DAMAGE, "another day": later(86_400)}[damage]
+    whole, cut = folder(tmp_path / "whole", lambda text: text), folder(tmp_path / "cut", change, of=of)
+    others = ",".join(str(rank) for rank in range(4) if rank != of)
+    found = traceanalyze.gate(cut, baseline=whole, ranks=others)
+    assert found.exit_code == 0
+
+
+def later(seconds):
+    """Recorded so much later, by the clock of its host."""
+    return lambda text: re.sub(
+        rb'"baseTimeNanoseconds": (\d+)',
+        lambda old: b'"baseTimeNanoseconds": %d' % (int(old[1]) + seconds * 10**9),
+        text,
+    )
+
+
+@pytest.mark.parametrize(("seconds", "apart"), [(5, False), (59, False), (61, True), (-86_400, True)])
+def test_a_recording_of_another_time_is_of_another_run(seconds, apart, tmp_path):
+    """Clocks may differ by seconds; the recordings are some ms long."""
+    found = traceanalyze.analyze(folder(tmp_path / "run", later(seconds)))
+    assert [*found.tables["rank_waits"].column("rank")] == ["0", *([] if apart else ["1"]), "2", "3"]
+    notes = "\n".join(found.notes)
+    assert ("recorded at another time, and in no comparison of ranks: 1" in notes) == apart
+    assert ("some ranks do not overlap in time" in notes) != apart
+    assert ("Rank 1 counts in no mean" in found.verdict) == apart
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace(b"baseTimeNanoseconds", b"baseTime"), later(86_400)])
+def test_where_no_time_is_that_of_most_ranks_all_are_compared(change, tmp_path):
+    """One file does not tell its time; or two are of one day, and two of the next."""
+    path = folder(tmp_path / "run", change)
+    if b"baseTimeNanoseconds" in (path / "rank1.json").read_bytes():
+        (path / "rank2.json").write_bytes(change((path / "rank2.json").read_bytes()))
+    found = traceanalyze.analyze(path)
+    assert [*found.tables["rank_waits"].column("rank")] == ["0", "1", "2", "3"]
+    assert "some ranks do not overlap in time" in "\n".join(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("gone", "cut", "ranks", "told"),
+    [
+        ((), None, "0,3", "left out (1–2)"),
+        ((), 1, None, "left out (1)"),
+        ((2,), None, None, "not recorded (2)"),
+        ((2,), 1, None, "left out (1), not recorded (2)"),
+        ((2,), None, "0,3", "left out (1), not recorded (2)"),
+    ],
+)
+def test_ranks_that_are_only_left_out_are_not_said_to_be_missing(gone, cut, ranks, told, tmp_path):
+    path = folder(tmp_path / "run", DAMAGE["half"] if cut else lambda text: text)
+    for rank in gone:
+        (path / f"rank{rank}.json").unlink()
+    found = traceanalyze.analyze(path, ranks=ranks)
+    (note,) = found.tables["rank_waits"].notes
+    assert {name: value for name, _, value in note.values}["absent"] == told
+    for one in found.run_findings:
+        assert one.rule != "RNK105" or f"ranks that were {told} " in one.sentence
 
 
 def test_one_whole_rank_is_compared_with_none(tmp_path):

@@ -266,8 +266,48 @@ def test_odd_sets_of_ranks_and_steps(name, named):
         exact = int(true.exposed_waits.by_step[rank.rank, rows].sum())
         assert own <= exact if waits.bound else own == exact
     head = said(report)
+    several = [head[key]["rank"] for key in ("stragglers", "stragglers_because") if key in head]
+    assert several == ([{6: "5-6", 13: "5,13", 40: "5,40"}[max(whole)]] if len(whole) > 1 else [])
+    assert len(whole) > 1 or {head[key]["rank"] for key in head if key.startswith("straggler")} == set(map(str, whole))
     assert not (waits.bound and "ranks_own" in head)
     assert {int(head[key]["rank"]) for key in ("ranks_own", "ranks_own_bound") if key in head} <= {*late}
+
+
+@pytest.mark.parametrize("count", [64, 128])
+@pytest.mark.parametrize(
+    ("extra", "spread"),
+    [
+        ({5: MS}, 0.002),
+        ({5: MS}, 0.1),
+        ({5: MS, 40: MS}, 0.002),
+        ({5: MS, 40: MS // 2}, 0.002),
+        ({5: MS, 40: MS // 2, 6: MS // 3}, 0.1),
+        ({5: MS} | dict.fromkeys(range(8, 16), MS * 3 // 4), 0.002),
+    ],
+)
+def test_what_many_ranks_gain_where_a_late_one_is_mended_is_within_the_range(extra, spread, count):
+    """The run is simulated again without it; ranks are too many for a replay of all of them."""
+    fleet = late_fleet(count, spread=spread, extra=extra)
+    found = side_by_side(fleet_ranks(fleet_summaries(fleet)), plan())
+    (one,) = (each for each in found.across.findings if each.rule == "RNK101" and each.scope.ranks == (5,))
+    mended = replace(fleet, extra={rank: more for rank, more in extra.items() if rank != 5})
+    before, after = (np.mean([each.step_time for each in fleet_summaries(each)]) for each in (fleet, mended))
+    assert one.least <= before - after <= one.most
+    assert one.least < one.saving
+
+
+@pytest.mark.parametrize("late", [None, 3, 40])
+@pytest.mark.parametrize("recorded", [range(64), range(16), range(32)])
+def test_ranks_at_a_slow_link_are_not_late(late, recorded):
+    """All collectives of the first tensor group take longer, so that its ranks come last to their data groups."""
+    fleet = late_fleet(64, slow={"tp0": MS // 2}, extra={} if late is None else {late: MS})
+    ranks = fleet_ranks(fleet_summaries(fleet, recorded))
+    found = side_by_side(ranks, plan())
+    report = run_report(Run("run", tuple(rank.analysis.trace for rank in ranks)), found)
+    named = {rank for each in report.run_findings if each.rule == "RNK101" for rank in each.scope.ranks}
+    assert named == {late} & {*recorded}
+    head = said(report)
+    assert {head[key]["rank"] for key in head if key.startswith("straggler")} == set(map(str, named))
 
 
 @pytest.mark.parametrize(("longer", "key"), [(3, "ranks_unjudged"), (1, "ranks_equal")])

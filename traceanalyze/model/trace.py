@@ -1,6 +1,6 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -275,6 +275,14 @@ class Trace:
         start, length = (crc32(np.ascontiguousarray(each).data) for each in (self.events.ts, self.events.dur))
         return self.times or (len(self.events), start, length)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """First start and last end, in absolute time; of no events the base."""
+        events = self.events
+        start = next((ts for ts in (events.ts, self.instants.ts, self.flows.ts) if len(ts)), np.zeros(1, np.int64))
+        end = events.ts + events.dur if len(events) else start
+        return self.base_ns + int(start.min()), self.base_ns + int(end.max())
+
     def device_name(self, device: int | None) -> str | None:
         """Name of a device; the only name that the file states also fits a device that is numbered otherwise."""
         names = {one.name for one in self.devices if one.id == device} or {one.name for one in self.devices}
@@ -311,6 +319,24 @@ class Trace:
         """Process id and thread id of a track, as written in the file."""
         pid, tid = self.tracks[track]
         return self.strings.text(int(pid)), self.strings.text(int(tid))
+
+
+YEAR_2000_NS = 946_684_800 * 10**9
+"""Times before count from something else, such as the start of the machine."""
+APART_NS, APART = 60 * 10**9, 10
+"""Own: clocks of hosts differ by seconds; who begins so much later, and so many recordings, was recorded later."""
+
+
+def at_other_times(traces: Sequence[Trace]) -> list[bool]:
+    """Which of a run's recordings were made at another time than most, and so are of another run in a rank's place."""
+    start, end = np.array([one.span for one in traces], np.int64).reshape(-1, 2).T
+    known = start >= YEAR_2000_NS
+    if not known.any():
+        return [False] * len(traces)
+    room = max(APART_NS, APART * float(np.median((end - start)[known])))
+    near = known & (np.abs(start - np.median(start[known])) <= room)
+    most = 2 * int(near.sum()) > int(known.sum())
+    return [most and each for each in (known & ~near).tolist()]
 
 
 class Run(NamedTuple):

@@ -6,6 +6,7 @@ Where the folder cannot be used there is no cache, and a file that is damaged is
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from hashlib import blake2b
 from io import BytesIO
@@ -69,7 +70,9 @@ class Cache(NamedTuple):
             total += size
             hidden = Path(path).name.startswith(".")
             if total > self.most or (hidden and used < now - _LEFT_BEHIND_S):
-                Path(path).unlink(missing_ok=True)
+                # Another process has, or nobody but its owner may.
+                with suppress(OSError):
+                    Path(path).unlink()
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_ENDING}"

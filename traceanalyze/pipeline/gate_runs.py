@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
 
+from traceanalyze import plugins
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.errors import Apart, InputError, Phrase, UsageError
-from traceanalyze.model.trace import Run
+from traceanalyze.errors import Apart, InputError, Phrase, UsageError, listed
+from traceanalyze.model.trace import YEAR_2000_NS, Run, Trace, at_other_times
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, progress_over, sampled
+from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import Chosen, parse_numbers
-from traceanalyze.readers.kineto import read_trace
+from traceanalyze.ranks.results import spans
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.remote import is_remote
 from traceanalyze.readers.runs import group_runs, run_folder
@@ -38,9 +39,9 @@ from traceanalyze.regression.samples import (
     distinct,
     side_by_side,
 )
+from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.version import __version__
 
-_YEAR_2000_NS = 946_684_800 * 10**9
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
 
 
@@ -93,32 +94,33 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     chosen = options.steps
     counting = count_findings if reading.findings else None
     samples: dict[str, RankSample] = {}
-    small = []
-    selection = expand(paths)
-    for source, tell in zip(selection.sources, progress_over(progress, selection.sources), strict=True):
-        trace = read_trace(source, tell)
-        samples[trace.origin.path] = rank_sample(
-            trace,
-            options,
-            reading.settings,
-            tool_version=__version__,
-            selectors=reading.selectors,
-            chosen=chosen,
-            findings=counting,
-        )
-        small.append(sampled(trace))
-        del trace
-    runs = group_runs(small)
+
+    def sample(trace: Trace) -> Trace:
+        # What is damaged is never judged.
+        if trace.read.whole:
+            samples[trace.origin.path] = rank_sample(
+                trace,
+                options,
+                reading.settings,
+                tool_version=__version__,
+                selectors=reading.selectors,
+                chosen=chosen,
+                findings=counting,
+            )
+        return sampled(trace)
+
+    read = gather(paths, sample, progress=progress)
+    if read.failed and reading.choices.ranks is None:
+        raise InputError("{why}; or choose other ranks with --ranks", read.failed[0][1])
+    runs = group_runs(read.traces, read.lost)
     folders = _by_folder(runs)
-    _refuse_overlaps(folders, samples, {source.path for source in selection.sources if source.path in paths})
+    _refuse_overlaps(folders, {*paths})
     # Snapshots are those of a run where their folder holds no other.
     snapshots, single = _snapshots_by_folder(paths), {id(each[0]) for each in folders.values() if len(each) == 1}
-    doubtful = tuple(one.text for one in selection.skipped if one.reason)
     found = [_run_sample(run, samples, reading.choices.ranks, snapshots if id(run) in single else {}) for run in runs]
-    if doubtful:
-        found[0] = replace(
-            found[0], notes=(*found[0].notes, Phrase("files passed over: {files}", ", ".join(doubtful[:3])))
-        )
+    # Of plug-ins the gate tells by itself.
+    notes = (note for note in read.notes if note not in plugins.notes())
+    found[0] = replace(found[0], notes=(*found[0].notes, *notes))
     return found
 
 
@@ -129,13 +131,17 @@ def _by_folder(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return folders
 
 
-def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], samples: dict[str, RankSample], named: set[str]) -> None:
+def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], named: set[str]) -> None:
     """Runs that a folder's files were taken apart into must not have been recorded at the same time."""
     for folder, members in folders.items():
         paths = [[trace.origin.path for trace in run.traces] for run in members]
-        ranks = [[samples[path] for path in each] for each in paths if not named.issuperset(each)]
-        spans = sorted((min(one.began for one in each), max(one.ended for one in each)) for each in ranks)
-        if any(later[0] < earlier[1] for earlier, later in pairwise(spans)):
+        times = [
+            [trace.span for trace in run.traces]
+            for run, each in zip(members, paths, strict=True)
+            if not named.issuperset(each)
+        ]
+        whole = sorted((min(start for start, _ in each), max(end for _, end in each)) for each in times)
+        if any(later[0] < earlier[1] for earlier, later in pairwise(whole)):
             names = ", ".join(path for each in paths for path in each)
             raise UsageError(
                 "{folder}: it is not clear which files are ranks of one run and which are other runs, as they "
@@ -156,15 +162,23 @@ def _run_sample(
             raise UsageError("--ranks {wanted}: the profile of {run} does not tell all ranks", wanted, run.name)
         mask = parse_numbers(wanted, "--ranks", Phrase("rank")).chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
-    damaged = [trace.origin.path for trace in traces if not trace.read.whole]
+    fit = [trace.read.whole and not other for trace, other in zip(traces, at_other_times(traces), strict=True)]
+    damaged = [trace for trace, usable in zip(traces, fit, strict=True) if not usable]
     # Nobody knows what is missing, so nothing could be said about the run.
-    if damaged and len(traces) == 1:
-        raise InputError("{path}: the file is cut short, so it cannot be judged; copy or record it again", damaged[0])
+    if damaged and not any(fit):
+        path = damaged[0].origin.path
+        raise InputError("{path}: the file is cut short, so it cannot be judged; copy or record it again", path)
     if damaged:
         raise InputError(
-            "{run}: damaged or cut short: {files}; copy or record again, or leave these out with --ranks",
+            "{run}: damaged, cut short or of another time: {files}; copy or record again, or judge the others with "
+            "--ranks {others}",
             run.name,
-            ", ".join(damaged),
+            listed(
+                Phrase("rank {rank} ({path})", rank_label(one.origin, at), one.origin.path)
+                for at, one in enumerate(traces)
+                if not fit[at]
+            ),
+            spans([rank_label(one.origin, at) for at, one in enumerate(traces) if fit[at]]),
         )
     ranks = [(trace.origin.rank, samples[trace.origin.path]) for trace in traces]
     kept, about_ranks = side_by_side(ranks)
@@ -185,7 +199,7 @@ def _run_sample(
         id=_digest(sample.digest for sample in kept),
         name=run.name,
         # ISO 8601, where the recording tells absolute time.
-        time="" if began < _YEAR_2000_NS else datetime.fromtimestamp(began // 10**9, UTC).isoformat(),
+        time="" if began < YEAR_2000_NS else datetime.fromtimestamp(began // 10**9, UTC).isoformat(),
         ranks=tuple(rank for rank, _ in ranks),
         environment=run_environment([sample.environment for sample in kept], steps),
         workload=slowest.workload,

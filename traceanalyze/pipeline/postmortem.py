@@ -223,7 +223,7 @@ def _report(
     sides = []
     for run in runs:
         ranks, known = ranks_of(run, read, analysed, choices)
-        sides.append(side_by_side(ranks, rules, known))
+        sides.append(side_by_side(ranks, rules, known, run.ranks))
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
     recordings = [recording_part(one) for one in sides]
     built = JobParts(

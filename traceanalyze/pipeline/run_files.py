@@ -20,7 +20,7 @@ from traceanalyze.pipeline.gather import ReadRecordings
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
-from traceanalyze.readers.runs import NAME, read_run_list, span
+from traceanalyze.readers.runs import NAME, read_run_list
 from traceanalyze.readers.sources import Skipped
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.report.contents.recordings import steps_text
@@ -125,7 +125,7 @@ def _shared(work: Mapping[str, int], other: Mapping[str, int]) -> float:
 def _traits(run: Run, analysed: Mapping[str, AnalysedRank]) -> _Traits:
     first = run.traces[0]
     device = first.devices[0].name if first.devices else ""
-    times = [span(trace) for trace in run.traces]
+    times = [trace.span for trace in run.traces]
     ranks = [analysed[trace.origin.path] for trace in run.traces]
     return _Traits(
         run=run,

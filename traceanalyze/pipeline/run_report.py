@@ -42,10 +42,15 @@ class SideBySide(NamedTuple):
         return [known.get(at) for at in range(len(self.ranks))]
 
 
-def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None, known: "Cluster | None" = None) -> SideBySide:
+def side_by_side(
+    ranks: Sequence[AnalysedRank],
+    rules: Plan | None,
+    known: "Cluster | None" = None,
+    recorded: Iterable[int | None] = (),
+) -> SideBySide:
     """Compare the ranks of a run, and judge the comparison by the rules, if there are any.
 
-    `known` is how they compare, from summaries with the same numbers.
+    `known` is how they compare, from summaries with the same numbers; `recorded` are all ranks of the run.
     """
     outcomes = [one.outcome for one in ranks]
     places: list[int] = []
@@ -66,6 +71,8 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None, known: "Clus
         cluster = with_summaries(known, summaries)
     else:
         cluster = compare_ranks(summaries, places)
+    recorded = {*recorded, *(one.analysis.trace.origin.rank for one in ranks)}
+    cluster = cluster._replace(left_out=frozenset(recorded.difference(one.rank for one in cluster.ranks)))
     run = _joint(compared, cluster)
     waits = cluster.exposed_waits
     if run is not None and not isinstance(waits, NotMeasured) and not waits.bound:
@@ -161,7 +168,9 @@ def report_of_ranks(
     if choices.detail != Detail.QUIET:
         # What rules say of a rank alone they said when it was analysed.
         rules = choices.rules() if len(ranks) > 1 else Plan(())
-    return run_report(run, side_by_side(ranks, rules, known), Scope(choices.ranks is not None, choices.detail))
+    return run_report(
+        run, side_by_side(ranks, rules, known, run.ranks), Scope(choices.ranks is not None, choices.detail)
+    )
 
 
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:

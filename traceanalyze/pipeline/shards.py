@@ -154,12 +154,18 @@ def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgre
     runs = sorted(Path(folder).glob(f"{_RUN}-*.part"))
     if not runs:
         raise InputError("{folder}: no parts; `traceanalyze PATH… --shard 0/8 -o {folder}` writes some", folder)
+    known: list[_Asked] = []
+    for path in runs:
+        one = _section(path, _RUN)
+        if not isinstance(one, _Asked) or one.version != __version__:
+            raise InputError(
+                "{path}: damaged, or of another version of traceanalyze; run the shares again into an empty folder",
+                path,
+            )
+        known.append(one)
     if len(runs) > 1:
         raise UsageError("{folder}: parts of {count} different runs; give each a folder of its own", folder, len(runs))
-    asked = _section(runs[0], _RUN)
-    if not isinstance(asked, _Asked) or asked.version != __version__:
-        raise InputError("{path}: damaged, or of another version of traceanalyze; run the shares again", runs[0])
-    run = runs[0].stem.removeprefix(f"{_RUN}-")
+    (asked,), run = known, runs[0].stem.removeprefix(f"{_RUN}-")
     for path in sorted(Path(folder).glob(f"{_FAULTS}-{run}-*.part")):
         faults: Any = _section(path, _FAULTS)
         plugins.failed_elsewhere(faults or ())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from traceanalyze.errors import UsageError, listed
-from traceanalyze.model.trace import Run
+from traceanalyze.model.trace import Run, at_other_times
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, not_a_pattern, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
@@ -192,8 +192,9 @@ def _faster(text: str, factor: float) -> tuple[str, float]:
 
 
 def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
-    # As in reports: ranks whose files are damaged are compared with no others.
-    whole = [trace for trace in run.traces if trace.read.whole]
+    # As in reports: ranks whose files are damaged, or of another time, are compared with no others.
+    apart = at_other_times(run.traces)
+    whole = [trace for trace, other in zip(run.traces, apart, strict=True) if trace.read.whole and not other]
     asked, lead, analyses = answers(whole or run.traces, wanted, choices)
     base = build_report(run.name, analyses, version=__version__, notes=run.notes, scope=Scope(True, Detail.QUIET))
     told = [told for one in analyses for told in damage(one)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
+from traceanalyze.model.trace import at_other_times
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
@@ -177,12 +178,16 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
 
 
 def comparable(analyses: Sequence[RankAnalysis]) -> list[bool]:
-    """Which recordings can be held against the others: whole files that tell of a device if any does.
+    """Which recordings can be held against the others: whole files of their time that tell of a device if any does.
 
     And that have a step which more than half of them have. What a file lacks would be told as a difference of its rank.
     """
     device = any(one.partitions for one in analyses)
-    found = [one.trace.read.whole and bool(one.partitions) == device for one in analyses]
+    apart = at_other_times([one.trace for one in analyses])
+    found = [
+        one.trace.read.whole and not other and bool(one.partitions) == device
+        for one, other in zip(analyses, apart, strict=True)
+    ]
     count = Counter(name for one in compress(analyses, found) for name in {*one.steps.name})
     usual = {name for name, ranks in count.items() if 2 * ranks > sum(found)}
     alike = (not usual or not usual.isdisjoint(one.steps.name) for one in analyses)

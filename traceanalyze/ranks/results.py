@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Phrase, joined, ranges
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 
@@ -436,7 +437,7 @@ class Cluster(NamedTuple):
     rows: NDArray[np.int64]
     """(ranks, steps) row of each in the rank's own steps."""
     missing: tuple[int, ...]
-    """Ranks of the run that were not recorded."""
+    """Ranks of the run that are not among these."""
     groups: tuple[MatchedGroup, ...]
     stops: tuple[Stop, ...]
     outside: int
@@ -449,11 +450,25 @@ class Cluster(NamedTuple):
     """Position of each rank in the report: some cannot be compared."""
     between: ExposedWaits | None = None
     """That in sends and receives; None where there are none, or where they are all that is known, and not of all."""
+    left_out: frozenset[int | None] = frozenset()
+    """Ranks that were recorded, but are not among these: not chosen, or damaged."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
-        """Ranks of the run or of one of its groups that were not recorded, ascending."""
+        """Ranks of the run or of one of its groups that are not among these, ascending."""
         return tuple(sorted({*self.missing, *(rank for group in self.groups for rank in group.missing)}))
+
+    def absence(self, rank: int) -> Phrase:
+        """What became of one of these."""
+        return Phrase("left out") if rank in self.left_out else Phrase("not recorded")
+
+    @property
+    def absent(self) -> Phrase:
+        """The same of all of them: `not recorded (0–2), left out (5)`."""
+        found: dict[Phrase, list[int]] = {}
+        for rank in self.missing_ranks:
+            found.setdefault(self.absence(rank), []).append(rank)
+        return joined(", ", [Phrase("{state} ({ranks})", state, ranges(of)) for state, of in found.items()])
 
     def part(self, key: str) -> NDArray[np.int64] | None:
         """(ranks, steps) ns of one part; None where some rank cannot tell it."""

@@ -21,6 +21,7 @@ from traceanalyze.ranks.results import (
     RankSummary,
     Straggler,
     columns_of,
+    spans,
 )
 from traceanalyze.ranks.waits import beyond_siblings, by_durations, in_common, of_group, waited_for
 
@@ -34,17 +35,24 @@ _SAY = sentences(
         "Rank {rank} makes the others wait {wait} a step, because {phase}; for {exposed} of it ({share}) they compute "
         "nothing meanwhile."
     ),
+    stragglers=(
+        "Ranks {rank} come late alike: for {exposed} a step ({share}) the others wait for them and compute nothing "
+        "meanwhile."
+    ),
+    stragglers_because=(
+        "Ranks {rank} come late alike, each because {phase}: for {exposed} a step ({share}) the others wait for them "
+        "and compute nothing meanwhile."
+    ),
     waited_for_absent=(
         "In collectives the recorded ranks wait {wait} a step ({share}), most of it for rank {rank} of the group, which"
-        " was not recorded."
+        " was {state}."
     ),
     waits_for_absent=(
-        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were not recorded "
-        "({ranks})."
+        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were {absent}."
     ),
     may_wait_for_absent=(
-        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were not recorded "
-        "({ranks}): up to all of it may be waiting for these."
+        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were {absent}: up "
+        "to all of it may be waiting for these."
     ),
 )
 
@@ -58,7 +66,7 @@ _NO_SENDS = Moved(NONE, NONE, NONE.astype(np.bool_))
 UNSURE = -1
 """In place of a group: those whose ranks are not all here, and sends and receives."""
 _Waits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""When a rank came to collectives, by its own clock, and how long it waited in each."""
+"""When a rank came to collectives, by its own clock, and how long it waited, or was, in each."""
 
 
 def sources(
@@ -89,7 +97,10 @@ def _delayed_by(
     place: int,
     unsure: Callable[[int], _Waits | None] = lambda _: None,
 ) -> int | None:
-    """The group in which the last rank of this one waits most, if that is why it comes late."""
+    """The group in which the last rank of this one waits most, if that is why it comes late.
+
+    `UNSURE` where it is long in others without waiting for their ranks: then their links are slow, not this rank.
+    """
     one = groups[at]
     elsewhere = {
         number: int(_waits_of(groups[number], column)[1].sum())
@@ -101,34 +112,37 @@ def _delayed_by(
         elsewhere[UNSURE] = int(perhaps[1].sum())
     if not elsewhere:
         return None
-    (longer,) = _waited_before(groups, of, at, slice(place, place + 1), unsure)
-    others, caused = np.zeros((2, len(longer)), np.int64)
+    caused = np.zeros(int(one.synchronising.sum()), np.int64)
     for part in one.parts():
         wait, shown = (each(part)[one.synchronising].T for each in (one.wait, one.exposed_wait))
         # Who computes while it waits is as early for the next one: only what is new of that waiting was caused since.
         kept = np.concatenate((np.zeros_like(wait[:, :1]), (wait - shown)[:, :-1]), axis=1)
         theirs = np.arange(len(one.members))[part] != place
         caused += np.clip(wait - kept, 0, None)[theirs].sum(axis=0)
-        others += _waited_before(groups, of, at, part, unsure)[theirs].sum(axis=0)
     count = len(one.members) - 1
-    if np.clip(longer - others / count, 0, caused / count).sum() < MOSTLY * (caused / count).sum():
-        return None
-    return max(elsewhere, key=elsewhere.__getitem__)
+    for spent, found in ((_waits_of, max(elsewhere, key=elsewhere.__getitem__)), (_time_of, UNSURE)):
+        (longer,) = _spent_before(groups, of, at, slice(place, place + 1), spent, unsure)
+        every = [_spent_before(groups, of, at, part, spent, unsure).sum(axis=0) for part in one.parts()]
+        others = np.sum(every, axis=0) - longer
+        if np.clip(longer - others / count, 0, caused / count).sum() >= MOSTLY * (caused / count).sum():
+            return found
+    return None
 
 
-def _waited_before(
+def _spent_before(
     groups: Sequence[MatchedGroup],
     of: _Columns,
     at: int,
     part: slice,
+    spent: Callable[[MatchedGroup, int], _Waits],
     unsure: Callable[[int], _Waits | None] = lambda _: None,
 ) -> NDArray[np.int64]:
-    """(members, n) ns that some members waited in other groups before each collective of one, since the one before."""
+    """(members, n) ns that some members `spent` in other groups before each collective of one, since the one before."""
     one = groups[at]
     own = np.ascontiguousarray(one.start[one.synchronising, part].T)
     starts, waits, owners = [*own], [np.zeros_like(own).ravel()], [*range(len(own))]
     for number, member in enumerate(one.members[part]):
-        others = [_waits_of(groups[other], column) for other, column in of[member] if other != at]
+        others = [spent(groups[other], column) for other, column in of[member] if other != at]
         perhaps = unsure(member)
         for start, wait in others if perhaps is None else (*others, perhaps):
             starts.append(start)
@@ -150,6 +164,11 @@ def _waited_before(
 def _waits_of(one: MatchedGroup, column: int) -> _Waits:
     """Of one group."""
     return one.start[one.synchronising, column], one.wait(column)[one.synchronising]
+
+
+def _time_of(one: MatchedGroup, column: int) -> _Waits:
+    """The same with all of its time that nothing hides."""
+    return one.start[one.synchronising, column], one.exposed[one.synchronising, column].astype(np.int64)
 
 
 def _unsure(
@@ -388,26 +407,29 @@ def late_because(
 
 WORTH_NAMING, PERHAPS = 0.01, 0.1
 """Share of the step that the others must wait, or may wait."""
+ALIKE = 0.9
+"""Ranks that cost as much of what the one that costs most does are late alike."""
 WAITS_FOR_ABSENT = frozenset({"waited_for_absent", "waits_for_absent", "may_wait_for_absent"})
 """Keys of `absent_sentences`."""
 
 
 def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
-    """The rank that makes the others wait most, if it does so again and again."""
+    """The rank that makes the others wait most, if it does so again and again; several that are late alike."""
     if isinstance(cluster.stragglers, NotMeasured) or not cluster.stragglers:
         return ()
     one = max(cluster.stragglers, key=lambda each: each.exposed)
+    alike = [each for each in cluster.stragglers if each.phase == one.phase and each.exposed >= ALIKE * one.exposed]
     # What compute hides of the waiting costs nobody anything.
-    share = one.share * one.exposed / max(one.wait, 1)
+    share = sum(each.share * each.exposed / max(each.wait, 1) for each in alike)
     if share < WORTH_NAMING:
         return ()
     values = (
-        ("rank", Kind.TEXT, one.label),
+        ("rank", Kind.TEXT, spans([each.label for each in sorted(alike, key=lambda each: each.position)])),
         ("wait", Kind.DURATION, one.wait),
-        ("exposed", Kind.DURATION, one.exposed),
+        ("exposed", Kind.DURATION, sum(each.exposed for each in alike)),
         ("share", Kind.SHARE, share),
     )
-    key = "straggler" if one.exposed == one.wait else "straggler_part"
+    key = "stragglers" if len(alike) > 1 else "straggler" if one.exposed == one.wait else "straggler_part"
     if one.phase is None:
         return (Message(_SAY[key], values),)
     return (Message(_SAY[f"{key}_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
@@ -425,6 +447,8 @@ def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
     values = (
         ("rank", Kind.COUNT, peer),
         ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)),
+        ("absent", Kind.TEXT, cluster.absent),
+        *(() if peer is None else (("state", Kind.TEXT, cluster.absence(peer)),)),
         ("wait", Kind.DURATION, wait),
         ("share", Kind.SHARE, wait / step),
     )

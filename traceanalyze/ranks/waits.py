@@ -17,7 +17,7 @@ from traceanalyze.ranks.match import MATCHED, POINT_TO_POINT
 from traceanalyze.ranks.results import MANY, Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
-    waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were not recorded ({ranks})."),
+    waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were {absent}."),
     waits_perhaps_bounded=(
         "Nothing tells whether all ranks are here: transfers are upper bounds, waits lower bounds, nobody is blamed."
     ),
@@ -247,8 +247,8 @@ def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], N
 def _bounds(cluster: Cluster) -> Iterator[Message]:
     """What makes the numbers mere bounds."""
     if cluster.missing_ranks:
-        ranks = ranges(cluster.missing_ranks)
-        yield Message(_SAY["waits_bounded"], (("ranks", Kind.TEXT, ranks),))
+        ranks = ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)), ("absent", Kind.TEXT, cluster.absent)
+        yield Message(_SAY["waits_bounded"], ranks)
     elif any(not one.complete for one in cluster.groups):
         yield Message(_SAY["waits_perhaps_bounded"])
 

@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from traceanalyze.errors import Apart, InputError, Phrase, ranges
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.trace import Run, Trace
+from traceanalyze.model.trace import Run, Trace, at_other_times
 from traceanalyze.readers.source import ARCHIVE_MARK
 
 _HANDLER = regex(r"(?P<worker>.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
@@ -220,7 +221,7 @@ def _replayed(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]
 
 def _recordings(folder: str, traces: Sequence[Trace], absent: Collection[str]) -> list[_Recording]:
     recordings: list[_Recording] = []
-    timed = [(span(trace), trace) for trace in _numbered(traces, absent)]
+    timed = [(trace.span, trace) for trace in _numbered(traces, absent)]
     for (start, end), trace in sorted(timed, key=itemgetter(0)):
         fitting = [recording for recording in recordings if _fits(trace, recording)]
         # They come in the order of their starts.
@@ -239,7 +240,7 @@ def _recordings(folder: str, traces: Sequence[Trace], absent: Collection[str]) -
 def _numbered(traces: Sequence[Trace], absent: Collection[str]) -> list[Trace]:
     """Traces without any rank get the numbers of their file names, if these and their times leave no doubt."""
     numbers = numbered_ranks([trace.origin.path for trace in traces], absent)
-    together = max(span(trace)[0] for trace in traces) < min(span(trace)[1] for trace in traces)
+    together = max(trace.span[0] for trace in traces) < min(trace.span[1] for trace in traces)
     if numbers is None or not together or any(_identity(trace) is not None for trace in traces):
         return list(traces)
     return [_ranked(trace, rank, "file name") for trace, rank in zip(traces, numbers, strict=True)]
@@ -264,14 +265,6 @@ def _identity(trace: Trace) -> tuple[str, str | None, int] | None:
     if origin.rank is not None:
         return "rank", None, origin.rank
     return None if origin.host is None or origin.pid is None else ("process", origin.host, origin.pid)
-
-
-def span(trace: Trace) -> tuple[int, int]:
-    """First start and last end, in absolute time."""
-    events = trace.events
-    start = next(ts for ts in (events.ts, trace.instants.ts, trace.flows.ts) if len(ts))
-    end = events.ts + events.dur if len(events) else start
-    return trace.base_ns + int(start.min()), trace.base_ns + int(end.max())
 
 
 def _run(recording: _Recording, beside: Sequence[dict[str, list[str]]], number: int) -> Run:
@@ -310,7 +303,10 @@ def _notes(
     damaged = [trace.origin.rank for trace in traces if not trace.read.whole and trace.origin.rank is not None]
     if len(traces) > 1 and damaged:
         yield Phrase("damaged or cut short, and in no comparison of ranks: {which}", ranges(damaged))
-    if recording.apart:
+    of_others = [one.origin.rank for one in compress(traces, at_other_times(traces)) if one.origin.rank is not None]
+    if of_others:
+        yield Phrase("recorded at another time, and in no comparison of ranks: {which}", ranges(of_others))
+    elif recording.apart:
         yield Phrase("some ranks do not overlap in time with the others: different recordings, or clocks that differ")
     if number:
         yield Apart(

@@ -192,7 +192,6 @@ def rank_sample(
         mean_step=float(steps.time.mean()),
         digest=_digest(trace),
         began=trace.base_ns + rank.side.context.begin if len(events) else 0,
-        ended=trace.base_ns + int((events.ts + events.dur).max()) if len(events) else 0,
         notes=tuple(Phrase(_LACKING[key], *map(itemgetter(1), told)) for key, told in lacking(rank.side.context)),
     )
     return sample if findings is None else with_findings(sample, findings(trace, options))

@@ -180,8 +180,6 @@ class RankSample:
     """Hash of the recording's content."""
     began: int
     """ns since 1970, where the profile tells absolute time."""
-    ended: int
-    """The same of its last event."""
     findings: Counted | None = None
     """None where rules were not run."""
     notes: tuple[str, ...] = ()

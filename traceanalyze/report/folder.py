@@ -138,17 +138,19 @@ EVENTS = declare(
     Column("tid", Kind.TEXT, "thread or stream, as in the trace"),
 )
 """What all events have; in front what all long tables have."""
-_YEAR_2000_NS = 946_684_800 * 10**9
 
 
 def label_of(name: str, traces: "Sequence[Trace]") -> Label:
     """What all rows of a run have in common."""
     if not traces:
         return Label(run=name)
+    # Imported here: what has no recording, as a snapshot, needs none of it.
+    from traceanalyze.model.trace import YEAR_2000_NS
+
     parts = sorted(repr((one.origin.rank, one.base_ns, one.origin.text_bytes, one.content)) for one in traces)
     starts = [one.base_ns + int(ts.min()) for one in traces for ts in (one.events.ts, one.instants.ts) if len(ts)]
     began = min(starts, default=0)
-    recorded = None if began < _YEAR_2000_NS else datetime.fromtimestamp(began // 1000 / 1e6, UTC)
+    recorded = None if began < YEAR_2000_NS else datetime.fromtimestamp(began // 1000 / 1e6, UTC)
     return Label(blake2b(" ".join(parts).encode(), digest_size=8).hexdigest(), name, recorded_at=recorded)
 
 

@@ -119,7 +119,7 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     who comes earlier to them.
     """
     if run is None:
-        return one
+        return _estimated(one, cluster)
     late = never_last(one, cluster) if cluster.between is None or not cluster.between.by_step.any() else []
     if not (late or one.between):
         return one
@@ -140,6 +140,16 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     # Waiting that work hides costs as well, as far as that work comes later for it.
     cost = max(one.explains or 0, min(saving, one.bound or 0))
     return replace(one, saving=saving, cost=cost, low=low, bound=high)
+
+
+def _estimated(one: Finding, cluster: Cluster) -> Finding:
+    """A finding about a late rank with a range: for certain only what all others wait is gained, as one may be next."""
+    late, waits = never_last(one, cluster), cluster.exposed_waits
+    if one.rule != _ABOUT_RANKS or isinstance(waits, NotMeasured) or len(late) == len(cluster.ranks):
+        return one
+    least = min(one.saving or 0, int(np.delete(waits.mean, late).min()))
+    low = ends_together((), least, cluster.step)[0]
+    return replace(one, low=low if one.low is None else min(low, one.low))
 
 
 def _faster(one: Finding, cluster: Cluster, run: Joint) -> Finding:

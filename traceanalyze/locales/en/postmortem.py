@@ -200,7 +200,7 @@ MESSAGES = {
 }
 
 _LEVEL1 = "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)"
-_THAT_RANK = "Record all ranks in the same steps, at least the one that others wait for."
+_THAT_RANK = "Record all ranks in the same steps, and look at all, at least at the one that others wait for."
 _EVERY_RANK = "every rank, in the same steps"
 _OPTIONS = {
     "no_device_events": (
@@ -235,7 +235,7 @@ _OPTIONS = {
 REASONS = {
     "rule_not_judged": "the rule could not be judged in that recording",
     "no_matched_collectives": "the ranks share no collectives for which waiting is defined",
-    "ranks_missing": "not all ranks of any group are known to be recorded",
+    "ranks_missing": "not all ranks of any group are known to be here",
     "few_steps_for_stragglers": "needs at least 3 steps that all ranks recorded completely",
     "no_common_steps": "the ranks recorded no step in common",
     "no_rank_groups": "the recordings tell neither machines nor process groups",

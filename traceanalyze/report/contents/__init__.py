@@ -33,13 +33,13 @@ _SAY = sentences(
     ranks_in_full=(
         "{count} of {ranks} ranks are analysed in full, the others in summary; the table of ranks says which, and why."
     ),
-    waits_alone="This rank waits {waiting} {per} ({share}) in collectives for other ranks, which were not recorded.",
+    waits_alone="This rank waits {waiting} {per} ({share}) in collectives for other ranks, which are not here.",
     waits_alone_siblings=(
-        "This rank waits at least {waiting} {per} ({share}) in collectives for other ranks, which were not recorded."
+        "This rank waits at least {waiting} {per} ({share}) in collectives for other ranks, which are not here."
     ),
     waits_alone_rank=(
-        "This rank waits {waiting} {per} ({share}) in collectives for other ranks, longest for rank {rank}, which was "
-        "not recorded."
+        "This rank waits {waiting} {per} ({share}) in collectives for other ranks, longest for rank {rank}, which is "
+        "not here."
     ),
 )
 

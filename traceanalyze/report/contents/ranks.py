@@ -25,18 +25,21 @@ _SAY = sentences(
         "than rank {other} ({least})."
     ),
     ranks_own_bound=(
-        "Rank {rank} of the {ranks} recorded works longest: at most {own} of its step of {time} without waiting for "
+        "Rank {rank} of these {ranks} works longest: at most {own} of its step of {time} without waiting for "
         "others, {excess} longer than rank {other} ({least})."
     ),
     ranks_step="The {ranks} ranks take {time} a step.",
     ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
+    ranks_unjudged_uneven=(
+        "The {ranks} ranks take {fastest} to {time} a step; how much of it each waits for others is not measured."
+    ),
     rank_cut=(
         "Rank {rank} counts in no mean of the ranks: its recording is cut short, lacks the device or the steps of the "
-        "others, or ends before them."
+        "others, ends before them, or was made at another time."
     ),
     ranks_cut=(
         "Ranks {rank} count in no mean of the ranks: their recordings are cut short, lack the device or the steps of "
-        "the others, or end before them."
+        "the others, end before them, or were made at another time."
     ),
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
@@ -164,13 +167,17 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
     worst = longest(times)
     equal = (("ranks", Kind.COUNT, len(times)), ("time", Kind.DURATION, times[worst]))
     between = (*equal, ("fastest", Kind.DURATION, min(times)))
-    if times[worst] > EVEN * min(times):
+    apart = times[worst] > EVEN * min(times)
+    # Of ranks that wait for each other the one with the longest step may be the one that waits longest.
+    if apart and not beside.synchronised:
         excess = times[worst] / min(times) - 1 if min(times) else 0.0
         slowest = ("rank", Kind.TEXT, labels[worst]), ("excess", Kind.SHARE, excess)
         return Message(_SAY["ranks_uneven"], (*between, *slowest))
     open_ = any(amount >= COSTLY * time > 0 for amount, time in zip(beside.unsure, times, strict=False))
     uneven = bool(beside.unsure) and len(known) == len(own) and max(known) > EVEN * min(known)
     unjudged = open_ or uneven or (len(known) < len(own) and beside.synchronised)
+    if unjudged and apart:
+        return Message(_SAY["ranks_unjudged_uneven"], between)
     if beside.uneven or unjudged:
         return Message(_SAY["ranks_unjudged" if unjudged else "ranks_step"], equal)
     return (

@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     "RNK105",
     "unrecorded-rank",
     title={
-        "": "a rank that others may wait for was not recorded",
-        "tasks": "waiting for ranks that were not recorded",
-        "rank": "waiting for a rank that was not recorded",
+        "": "a rank that others may wait for was not recorded or is left out",
+        "tasks": "waiting for ranks that were not recorded or are left out",
+        "rank": "waiting for a rank that was not recorded or is left out",
     },
     sentence={
         "": (
-            "For {exposed} {per} ({share}) recorded ranks only communicate with ranks that were not recorded "
-            "({missing}) and do not wait for each other: up to all of it may be waiting for these."
+            "For {exposed} {per} ({share}) recorded ranks only communicate with ranks that were {state} and do not "
+            "wait for each other: up to all of it may be waiting for these."
         ),
         "tasks": (
             "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, perhaps "
-            "for ranks that were not recorded ({missing})."
+            "for ranks that were {state}."
         ),
         "rank": (
             "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, longest "
-            "for rank {rank}, which was not recorded."
+            "for rank {rank}, which was {state}."
         ),
     },
-    evidence={"missing": "ranks that were not recorded", "waiting": "waiting for other ranks"},
+    evidence={"missing": "missing ranks", "state": "what became of them", "waiting": "waiting for other ranks"},
     confidence=Confidence.HIGH,
     needs="R",
     advice=("record_that_rank",),
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     threshold=False,
 )
 def find(ranks: "Cluster", options: Options) -> Findings:
-    """Recorded ranks wait, or may wait, for one that was not recorded.
+    """Recorded ranks wait, or may wait, for one that is missing.
 
     What it finds
-        Runs that lack the recordings of some ranks, where the others wait for 5 % of their step or more, or spend 10 %
-        of it in communication that nothing hides with the ones that are missing.
+        Runs that lack some ranks, which were not recorded, are damaged or were not chosen, where the others wait for
+        5 % of their step or more, or spend 10 % of it in communication that nothing hides with the ones that are
+        missing.
     Why it costs time
         A collective is over for all when the last rank has come. If that one was not recorded, all others wait equally
         long, and their recordings cannot tell waiting from transfer.
@@ -57,7 +58,7 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         is in it that came last: what others take longer they wait for recorded ranks. What would be saved depends on
         why the missing rank is late, so it is not measured.
     What to do
-        Record the missing ranks in the same steps.
+        Record the missing ranks in the same steps, or choose them with `--ranks`.
 
     References
         definitions §12; msprof-analyze advisor, slow rank.
@@ -85,6 +86,7 @@ def find(ranks: "Cluster", options: Options) -> Findings:
             *told,
             *measured(share=share),
             Evidence("missing", ranges(missing), "TEXT"),
+            Evidence("state", ranks.absent if peer is None else ranks.absence(peer), "TEXT"),
             *(measured(least=least) if least and not by_tasks else ()),
             *(() if peer is None else measured(rank=str(peer))),
         ),
