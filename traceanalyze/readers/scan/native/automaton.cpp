@@ -10,6 +10,12 @@ constexpr std::size_t kMaxEdges = 8192;
 // Longest constant worth comparing as part of a literal.
 constexpr std::size_t kLongestConstant = 40;
 
+// The same of one that nobody asks for: a flag, or a number of two digits.
+constexpr std::size_t kLongestFlag = 2;
+
+// Names and flags that begin later in a literal would leave less room for the next key than there is without them.
+constexpr std::uint32_t kLatest = Edge::kLongest / 2 - 16;
+
 // Edges thrown away with fewer hits than this were useless; so many of them in a row are a pattern.
 constexpr std::uint32_t kUseful = 4;
 constexpr unsigned kPatience = 16;
@@ -31,11 +37,6 @@ bool form_of(Byte c, Form& form) {
     return true;
 }
 
-bool foldable(Target target) {
-    if (target.action != Action::text && target.action != Action::phase) return false;
-    return target.slot >= kCat && target.slot <= kPhase;
-}
-
 }  // namespace
 
 // A step of the grammar being derived: from the end of a value to the begin of the next, or out of the event.
@@ -46,7 +47,7 @@ struct Automaton::Step {
     Level level;
     bool opened;  // the last thing passed was an opening brace
     bool folds;
-    std::uint64_t kind;
+    EventKind kind;
     std::uint64_t key = 0;
     Edge edge;
 
@@ -66,9 +67,9 @@ Automaton::Automaton(const Schema& schema, Rows& rows, bool learn)
     : schema_(schema),
       rows_(rows),
       learn_(learn),
-      lost_{Node(Level::list, 0), Node(Level::event, 0), Node(Level::args, 0)} {
+      lost_{Node(Level::list, {}), Node(Level::event, {}), Node(Level::args, {})} {
     for (Node& node : lost_) node.learns = false;
-    start_ = find(Level::list, 0, 0);
+    start_ = find(Level::list, {}, 0);
 }
 
 Outcome Automaton::derive(Node& node, const Byte* text, const Byte* end, const Edge*& edge) {
@@ -85,7 +86,7 @@ Outcome Automaton::walk(Step& step) {
         ++step.at;
         step.level = Level::event;
         step.opened = true;
-        step.kind = 0;
+        step.kind = EventKind();
     }
     for (;;) {
         step.space();
@@ -136,7 +137,7 @@ Outcome Automaton::member(Step& step) {
         step.opened = true;
         return Outcome::complete;
     }
-    if (step.folds && foldable(target) && fold(step, target)) return Outcome::complete;
+    if (step.folds && foldable(step, target) && fold(step, target)) return Outcome::complete;
     Form form;
     if (!form_of(*step.at, form)) return step.stop();
     if (form != Form::bare) ++step.at;
@@ -149,6 +150,16 @@ Outcome Automaton::member(Step& step) {
     step.key = digest(0, key);
     step.finish(target.action, target.slot, form);
     return Outcome::complete;
+}
+
+bool Automaton::foldable(const Step& step, Target target) {
+    switch (target.action) {
+        case Action::skip: return step.offset() <= kLatest;
+        case Action::text:
+            if (target.slot == kName) return step.kind.few_names && step.offset() <= kLatest;
+            return target.slot <= kPhase;
+        default: return target.action == Action::phase;
+    }
 }
 
 // Makes a short, plain value part of the literal.
@@ -166,13 +177,17 @@ bool Automaton::fold(Step& step, Target target) {
     }
     const Text text = {value, stop};
     const bool phase = target.action == Action::phase;
-    if (text.size() > kLongestConstant || (phase && (!quoted || text.size() == 0))) return false;
-    step.edge.constant[target.slot - kCat] = phase ? rows_.phases.number(text) : rows_.strings.code(text);
-    step.edge.untouched[target.slot - kCat] = 0;
+    const bool skipped = target.action == Action::skip;
+    if (text.size() > (skipped ? kLongestFlag : kLongestConstant)) return false;
+    if (phase && (!quoted || text.size() == 0)) return false;
+    step.at = stop + quoted;
+    if (skipped) return true;
+    step.edge.constant[target.slot] = phase ? rows_.phases.number(text) : rows_.strings.code(text);
+    step.edge.untouched[target.slot] = 0;
     step.edge.constants = true;
     step.edge.sets |= bit(target.slot);
-    if (phase || target.slot == kCat) step.kind = digest(step.kind * 31 + target.slot, text);
-    step.at = stop + quoted;
+    if (phase) step.kind.few_names = text.size() == 1 && std::memchr("iIstf", *text.begin, 5) != nullptr;
+    if (phase || target.slot == kCat) step.kind.digest = digest(step.kind.digest * 31 + target.slot, text);
     return true;
 }
 
@@ -203,10 +218,10 @@ Edge* Automaton::room_in(Node& node) {
     return nullptr;
 }
 
-Node* Automaton::find(Level level, std::uint64_t kind, std::uint64_t key) {
+Node* Automaton::find(Level level, EventKind kind, std::uint64_t key) {
     Node* lost = &lost_[static_cast<unsigned>(level)];
     if (!learn_) return lost;
-    const std::uint64_t state = (kind * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
+    const std::uint64_t state = (kind.digest * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
     Node*& node = index_[state];
     if (node == nullptr && nodes_.size() < kMaxNodes) {
         nodes_.emplace_back(level, kind);

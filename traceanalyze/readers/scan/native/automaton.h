@@ -3,7 +3,7 @@
 // A profiler writes the same few keys in the same few orders with the same white space. What stands between the end of
 // one value and the begin of the next (`, "tid": `) is a step of the grammar; the automaton keeps the steps it has seen
 // as edges, literal text with what it means, and matches them with a few wide comparisons. Values that hardly vary
-// (phase, category, process, thread) become part of the literal.
+// (phase, category, process, thread, and flags that nobody asks for) become part of the literal.
 //
 // A node stands for a state of the grammar (its level), and an edge holds exactly what the grammar makes of its literal
 // in that state. So an edge that matches says what the grammar would have said, and learning changes no result.
@@ -33,8 +33,8 @@ constexpr unsigned operation(Action action, Form form) {
 }
 
 struct Edge {
-    static constexpr unsigned kLongest = 96;
-    static constexpr unsigned kConstants = kPhase - kCat + 1;
+    static constexpr unsigned kLongest = kPadding;  // a comparison may begin where the text ends
+    static constexpr unsigned kConstants = kPhase - kName + 1;
 
     Byte literal[kLongest] = {};  // ends with the quote or bracket that begins the value, if one does
     Node* next = nullptr;
@@ -49,25 +49,31 @@ struct Edge {
     std::uint32_t element = 0;      // offset of the event's brace, at level list
     std::uint32_t args_begin = 0;   // offset of the brace that opens args, if not 0
     std::uint32_t args_end = 0;     // offset behind the brace that closes them, if not 0
-    std::int64_t constant[kConstants] = {};  // of the slots from kCat to kPhase
-    std::int64_t untouched[kConstants] = {-1, -1, -1, -1};  // zero where there is a constant
+    std::int64_t constant[kConstants] = {};  // of the slots from kName to kPhase
+    std::int64_t untouched[kConstants] = {-1, -1, -1, -1, -1};  // zero where there is a constant
 
     Action action() const { return static_cast<Action>(operation / kForms); }
 
     bool matches(const Byte* text) const;
 };
 
+// By its phase and category so far: events of a kind share nodes.
+struct EventKind {
+    std::uint64_t digest = 0;
+    bool few_names = false;  // an instant or an arrow: their names are constants, too
+};
+
 struct Node {
     static constexpr unsigned kWidest = 16;
 
-    Node(Level level_, std::uint64_t kind_) : level(level_), kind(kind_) {}
+    Node(Level level_, EventKind kind_) : level(level_), kind(kind_) {}
 
     Level level;
     bool folds = true;  // constants may become part of literals
     bool learns = true;
     unsigned count = 0;
     unsigned wasted = 0;  // edges in a row that made room for others before they were of use
-    std::uint64_t kind;   // digest of the event's phase and category so far: events of a kind share nodes
+    EventKind kind;
     Edge* edges[kWidest] = {};
 
     const Edge* match(const Byte* text);
@@ -84,9 +90,11 @@ inline bool Edge::matches(const Byte* text) const {
     const auto differ = [&](unsigned at) {
         return (load16(text + at) ^ load16(literal + at)) & load16(keep + at);
     };
-    if (!is_zero(differ(0) | differ(16))) return false;
-    if (length > 32 && !is_zero(differ(32) | differ(48))) return false;
-    if (length > 64 && !is_zero(differ(64) | differ(80))) return false;
+    unsigned at = 0;
+    do {
+        if (!is_zero(differ(at) | differ(at + 16))) return false;
+        at += 32;
+    } while (at < length);
     return form != Form::bare || kBare[text[length]];
 }
 
@@ -117,9 +125,10 @@ private:
 
     Outcome walk(Step& step);
     Outcome member(Step& step);
+    static bool foldable(const Step& step, Target target);
     bool fold(Step& step, Target target);
     const Edge* keep(Node& node, const Step& step);
-    Node* find(Level level, std::uint64_t kind, std::uint64_t key);
+    Node* find(Level level, EventKind kind, std::uint64_t key);
     Edge* room_in(Node& node);
 
     const Schema& schema_;
