@@ -198,7 +198,10 @@ const Edge* Automaton::keep(Node& node, const Step& step) {
     Edge* edge = room_in(node);
     if (edge == nullptr) return &unlearned_;
     *edge = unlearned_;
-    std::memcpy(edge->literal, step.begin, edge->length);
+    for (unsigned at = 0; at < edge->length; ++at) {
+        edge->block[at / Edge::kBlock].literal[at % Edge::kBlock] = step.begin[at];
+        edge->block[at / Edge::kBlock].within[at % Edge::kBlock] = 255;
+    }
     return edge;
 }
 

@@ -34,9 +34,13 @@ constexpr unsigned operation(Action action, Form form) {
 
 struct Edge {
     static constexpr unsigned kLongest = kPadding;  // a comparison may begin where the text ends
+    static constexpr unsigned kBlock = sizeof(Vector);
     static constexpr unsigned kConstants = kPhase - kName + 1;
 
-    Byte literal[kLongest] = {};  // ends with the quote or bracket that begins the value, if one does
+    // The literal ends with the quote or bracket that begins the value, if one does; `within` are ones up to there.
+    struct {
+        Vector literal = {}, within = {};
+    } block[kLongest / kBlock];
     Node* next = nullptr;
     Bits sets = 0;  // slots that the constants and the value fill
     std::uint32_t length = 0;
@@ -80,21 +84,12 @@ struct Node {
 };
 
 inline bool Edge::matches(const Byte* text) const {
-    static constexpr struct Window {
-        Byte bytes[2 * kLongest];
-        constexpr Window() : bytes() {
-            for (unsigned i = 0; i < kLongest; ++i) bytes[i] = 255;
-        }
-    } window;
-    const Byte* keep = window.bytes + kLongest - length;
-    const auto differ = [&](unsigned at) {
-        return (load16(text + at) ^ load16(literal + at)) & load16(keep + at);
-    };
-    unsigned at = 0;
+    const auto differ = [&](unsigned i) { return (load16(text + kBlock * i) ^ block[i].literal) & block[i].within; };
+    unsigned i = 0;
     do {
-        if (!is_zero(differ(at) | differ(at + 16))) return false;
-        at += 32;
-    } while (at < length);
+        if (!is_zero(differ(i) | differ(i + 1))) return false;
+        i += 2;
+    } while (kBlock * i < length);
     return form != Form::bare || kBare[text[length]];
 }
 
