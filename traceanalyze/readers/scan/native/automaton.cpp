@@ -13,12 +13,12 @@ constexpr std::size_t kLongestConstant = 40;
 // The same of one that nobody asks for: a flag, or a number of two digits.
 constexpr std::size_t kLongestFlag = 2;
 
-// Names and flags that begin later in a literal would leave less room for the next key than there is without them.
+// Where flags, and names that are constants, begin at most: there is more room left for the next key than without them.
 constexpr std::uint32_t kLatest = Edge::kLongest / 2 - 16;
 
-// Edges thrown away with fewer hits than this were useless; so many of them in a row are a pattern.
-constexpr std::uint32_t kUseful = 4;
-constexpr unsigned kPatience = 16;
+// A node with so many edges gets no more with flags in them, as a full one gets none with constants: an edge that ends
+// before such a value goes on with any, and comes first where they vary.
+constexpr unsigned kFew = 6;
 
 std::uint64_t digest(std::uint64_t seed, Text text) {
     std::uint64_t hash = seed ^ 0xCBF29CE484222325u;
@@ -46,7 +46,7 @@ struct Automaton::Step {
     const Byte* at;
     Level level;
     bool opened;  // the last thing passed was an opening brace
-    bool folds;
+    unsigned edges;  // that the node has
     EventKind kind;
     std::uint64_t key = 0;
     Edge edge;
@@ -73,7 +73,7 @@ Automaton::Automaton(const Schema& schema, Rows& rows, bool learn)
 }
 
 Outcome Automaton::derive(Node& node, const Byte* text, const Byte* end, const Edge*& edge) {
-    Step step{text, end, text, node.level, false, node.folds, node.kind, 0, {}};
+    Step step{text, end, text, node.level, false, node.count, node.kind, 0, {}};
     const Outcome outcome = walk(step);
     if (outcome == Outcome::complete) edge = keep(node, step);
     return outcome;
@@ -137,7 +137,7 @@ Outcome Automaton::member(Step& step) {
         step.opened = true;
         return Outcome::complete;
     }
-    if (step.folds && foldable(step, target) && fold(step, target)) return Outcome::complete;
+    if (foldable(step, target) && fold(step, target)) return Outcome::complete;
     Form form;
     if (!form_of(*step.at, form)) return step.stop();
     if (form != Form::bare) ++step.at;
@@ -153,12 +153,13 @@ Outcome Automaton::member(Step& step) {
 }
 
 bool Automaton::foldable(const Step& step, Target target) {
+    const bool constant = step.edges < Node::kWidest;
+    const bool flag = step.edges < kFew && step.offset() <= kLatest;
     switch (target.action) {
-        case Action::skip: return step.offset() <= kLatest;
-        case Action::text:
-            if (target.slot == kName) return step.kind.few_names && step.offset() <= kLatest;
-            return target.slot <= kPhase;
-        default: return target.action == Action::phase;
+        case Action::phase: return constant;
+        case Action::skip: return flag;
+        case Action::text: return target.slot == kName ? flag && step.kind.few_names : constant && target.slot <= kPhase;
+        default: return false;
     }
 }
 
@@ -207,18 +208,10 @@ const Edge* Automaton::keep(Node& node, const Step& step) {
 
 // A place for another edge of the node: new, or that of an edge little used.
 Edge* Automaton::room_in(Node& node) {
-    if (node.count < Node::kWidest) {
-        if (edges_.size() == kMaxEdges) return nullptr;
-        edges_.emplace_back();
-        return node.edges[node.count++] = &edges_.back();
-    }
-    Edge* last = node.edges[Node::kWidest - 1];
-    node.wasted = last->hits < kUseful ? node.wasted + 1 : 0;
-    if (!node.folds || node.wasted < kPatience) return last;
-    // Some constant is none: literals end before it from now on. The old edges are lost, but only once a node.
-    node.folds = false;
-    node.count = 0;
-    return nullptr;
+    if (node.count == Node::kWidest) return node.edges[Node::kWidest - 1];
+    if (edges_.size() == kMaxEdges) return nullptr;
+    edges_.emplace_back();
+    return node.edges[node.count++] = &edges_.back();
 }
 
 Node* Automaton::find(Level level, EventKind kind, std::uint64_t key) {

@@ -73,10 +73,8 @@ struct Node {
     Node(Level level_, EventKind kind_) : level(level_), kind(kind_) {}
 
     Level level;
-    bool folds = true;  // constants may become part of literals
     bool learns = true;
     unsigned count = 0;
-    unsigned wasted = 0;  // edges in a row that made room for others before they were of use
     EventKind kind;
     Edge* edges[kWidest] = {};
 
