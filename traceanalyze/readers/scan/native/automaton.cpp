@@ -14,7 +14,7 @@ constexpr std::size_t kLongestConstant = 40;
 constexpr std::size_t kLongestFlag = 2;
 
 // Where flags, and names that are constants, begin at most: there is more room left for the next key than without them.
-constexpr std::uint32_t kLatest = Edge::kLongest / 2 - 16;
+constexpr std::uint32_t kLatest = LearnedEdge::kLongest / 2 - 16;
 
 // A node with so many edges gets no more with flags in them, as a full one gets none with constants: an edge that ends
 // before such a value goes on with any, and comes first where they vary.
@@ -195,23 +195,20 @@ bool Automaton::fold(Step& step, Target target) {
 const Edge* Automaton::keep(Node& node, const Step& step) {
     unlearned_ = step.edge;
     unlearned_.next = find(step.level, step.kind, step.key);
-    if (!node.learns || step.edge.length > Edge::kLongest) return &unlearned_;
-    Edge* edge = room_in(node);
-    if (edge == nullptr) return &unlearned_;
-    *edge = unlearned_;
-    for (unsigned at = 0; at < edge->length; ++at) {
-        edge->block[at / Edge::kBlock].literal[at % Edge::kBlock] = step.begin[at];
-        edge->block[at / Edge::kBlock].within[at % Edge::kBlock] = 255;
-    }
-    return edge;
+    if (!node.learns || step.edge.length > LearnedEdge::kLongest) return &unlearned_;
+    const LearnedEdge edge(unlearned_, step.begin);
+    // The last is little used.
+    if (node.count == Node::kWidest) return &(*node.edges[Node::kWidest - 1] = edge);
+    if (edges_.size() == kMaxEdges) return &unlearned_;
+    edges_.push_back(edge);
+    return node.edges[node.count++] = &edges_.back();
 }
 
-// A place for another edge of the node: new, or that of an edge little used.
-Edge* Automaton::room_in(Node& node) {
-    if (node.count == Node::kWidest) return node.edges[Node::kWidest - 1];
-    if (edges_.size() == kMaxEdges) return nullptr;
-    edges_.emplace_back();
-    return node.edges[node.count++] = &edges_.back();
+LearnedEdge::LearnedEdge(const Edge& edge, const Byte* text) : Edge(edge), block{} {
+    for (unsigned at = 0; at < length; ++at) {
+        block[at / kBlock].literal[at % kBlock] = text[at];
+        block[at / kBlock].within[at % kBlock] = 255;
+    }
 }
 
 Node* Automaton::find(Level level, EventKind kind, std::uint64_t key) {

@@ -32,15 +32,10 @@ constexpr unsigned operation(Action action, Form form) {
     return static_cast<unsigned>(action) * kForms + static_cast<unsigned>(form);
 }
 
+// What the grammar makes of a literal.
 struct Edge {
-    static constexpr unsigned kLongest = kPadding;  // a comparison may begin where the text ends
-    static constexpr unsigned kBlock = sizeof(Vector);
     static constexpr unsigned kConstants = kPhase - kName + 1;
 
-    // The literal ends with the quote or bracket that begins the value, if one does; `within` are ones up to there.
-    struct {
-        Vector literal = {}, within = {};
-    } block[kLongest / kBlock];
     Node* next = nullptr;
     Bits sets = 0;  // slots that the constants and the value fill
     std::uint32_t length = 0;
@@ -57,7 +52,18 @@ struct Edge {
     std::int64_t untouched[kConstants] = {-1, -1, -1, -1, -1};  // zero where there is a constant
 
     Action action() const { return static_cast<Action>(operation / kForms); }
+};
 
+// An edge with its literal, which ends with the quote or bracket that begins the value, if one does.
+struct LearnedEdge : Edge {
+    static constexpr unsigned kLongest = kPadding;  // a comparison may begin where the text ends
+    static constexpr unsigned kBlock = sizeof(Vector);
+
+    struct {
+        Vector literal, within;  // the latter ones up to its end
+    } block[kLongest / kBlock];
+
+    LearnedEdge(const Edge& edge, const Byte* text);
     bool matches(const Byte* text) const;
 };
 
@@ -76,12 +82,12 @@ struct Node {
     bool learns = true;
     unsigned count = 0;
     EventKind kind;
-    Edge* edges[kWidest] = {};
+    LearnedEdge* edges[kWidest] = {};
 
     const Edge* match(const Byte* text);
 };
 
-inline bool Edge::matches(const Byte* text) const {
+inline bool LearnedEdge::matches(const Byte* text) const {
     const auto differ = [&](unsigned i) { return (load16(text + kBlock * i) ^ block[i].literal) & block[i].within; };
     unsigned i = 0;
     do {
@@ -93,7 +99,7 @@ inline bool Edge::matches(const Byte* text) const {
 
 inline const Edge* Node::match(const Byte* text) {
     for (unsigned i = 0; i < count; ++i) {
-        Edge* edge = edges[i];
+        LearnedEdge* edge = edges[i];
         if (!edge->matches(text)) continue;
         ++edge->hits;
         if (i > 0 && edge->hits > edges[i - 1]->hits) std::swap(edges[i], edges[i - 1]);
@@ -122,13 +128,12 @@ private:
     bool fold(Step& step, Target target);
     const Edge* keep(Node& node, const Step& step);
     Node* find(Level level, EventKind kind, std::uint64_t key);
-    Edge* room_in(Node& node);
 
     const Schema& schema_;
     Rows& rows_;
     bool learn_;
     std::deque<Node> nodes_;
-    std::deque<Edge> edges_;
+    std::deque<LearnedEdge> edges_;
     std::unordered_map<std::uint64_t, Node*> index_;
     Node lost_[3];  // one a level: they learn nothing
     Node* start_;
