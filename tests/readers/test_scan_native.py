@@ -223,6 +223,20 @@ def test_many_constants_at_one_place():
     agree(written(*events, compact=False), 1000)
 
 
+@pytest.mark.parametrize("few", [1, 3, 40])
+def test_names_of_arrows_and_flags_nobody_asks_for(few):
+    """Part of the literal where there are few of them, and read as ever where there are many or they are long."""
+    flags = ("e", "t", 0, 7, 64, "", "\\", "1e", None, 3.5, -1, True, [], "long", 123)
+    events = [
+        event(ph=phase, s="t", id=i, name=f"{i % few}", bp=flags[i % min(few, len(flags))], a=i % few)
+        | {"args": {"x": flags[i % few % len(flags)], "Bytes": i, "y": i % few, "stream": i % few, "z" * 90: 1, "w": 2}}
+        for i, phase in enumerate(("s", "i", "X", "f", "I", "t") * 100)
+    ]
+    agree(written(*events), 1000)
+    agree(written(*events, compact=False), 77)
+    agree(written(*({"bp": one.pop("bp"), **one} for one in events), compact=False))
+
+
 def test_nothing_at_all():
     for text in (b"", b" ", b"\xef\xbb", b"\xef\xbb\xbf", b"\xef\xbb\xbf\xef\xbb\xbf[]", b"nul", b"\x00", b"{", b"["):
         agree(text, 1)

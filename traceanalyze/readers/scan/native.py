@@ -6,7 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,18 @@ def _check(status: int) -> None:
         raise kind(text)
 
 
+@lru_cache(8)
+def _keys(*lists: tuple[Field, ...]) -> ctypes.Array[_Key]:
+    """Of the fields of events and of instants: the same for one recording after another."""
+    keys = [
+        _Key(raw, len(raw), number, index, field.kind)
+        for number, fields in enumerate(lists)
+        for index, field in enumerate(fields)
+        for raw in (key.encode("utf-8", "surrogateescape") for key in field.keys)
+    ]
+    return (_Key * len(keys))(*keys)
+
+
 class _Scanner:
     """A scan in the library."""
 
@@ -126,14 +138,9 @@ class _Scanner:
         if library is None:
             raise RuntimeError(f"the native scanner is not available: {native.LIBRARY} cannot be loaded")
         self._library = library
-        keys = [
-            _Key(raw, len(raw), number, index, field.kind)
-            for number, fields in enumerate((event_fields, instant_fields))
-            for index, field in enumerate(fields)
-            for raw in (key.encode("utf-8", "surrogateescape") for key in field.keys)
-        ]
+        keys = _keys(tuple(event_fields), tuple(instant_fields))
         counts = len(keys), len(event_fields), len(instant_fields)
-        options = _Options((_Key * len(keys))(*keys), *counts, min(max(max_value_bytes, 0), 2**63), learn, root, begin)
+        options = _Options(keys, *counts, min(max(max_value_bytes, 0), 2**63), learn, root, begin)
         self._handle = ctypes.c_void_p()
         _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
         self._stopped = False
@@ -193,7 +200,7 @@ class _Scanner:
             # Many fields are of the same events.
             rows = self.array(at, np.uint32, field=index)
             same = known.setdefault(len(rows), rows)
-            rows = same if np.array_equal(rows, same) else rows
+            rows = same if rows is not same and (rows == same).all() else rows
             sparse[field.name] = Sparse(rows, self.array(at + 1, _VALUE_TYPES[field.kind], field=index))
         return [*self.columns(first_id, dtypes), sparse]
 

@@ -10,9 +10,15 @@ constexpr std::size_t kMaxEdges = 8192;
 // Longest constant worth comparing as part of a literal.
 constexpr std::size_t kLongestConstant = 40;
 
-// Edges thrown away with fewer hits than this were useless; so many of them in a row are a pattern.
-constexpr std::uint32_t kUseful = 4;
-constexpr unsigned kPatience = 16;
+// The same of one that nobody asks for: a flag, or a number of two digits.
+constexpr std::size_t kLongestFlag = 2;
+
+// Where flags, and names that are constants, begin at most: there is more room left for the next key than without them.
+constexpr std::uint32_t kLatest = LearnedEdge::kLongest / 2 - 16;
+
+// A node with so many edges gets no more with flags in them, as a full one gets none with constants: an edge that ends
+// before such a value goes on with any, and comes first where they vary.
+constexpr unsigned kFew = 6;
 
 std::uint64_t digest(std::uint64_t seed, Text text) {
     std::uint64_t hash = seed ^ 0xCBF29CE484222325u;
@@ -31,11 +37,6 @@ bool form_of(Byte c, Form& form) {
     return true;
 }
 
-bool foldable(Target target) {
-    if (target.action != Action::text && target.action != Action::phase) return false;
-    return target.slot >= kCat && target.slot <= kPhase;
-}
-
 }  // namespace
 
 // A step of the grammar being derived: from the end of a value to the begin of the next, or out of the event.
@@ -45,8 +46,8 @@ struct Automaton::Step {
     const Byte* at;
     Level level;
     bool opened;  // the last thing passed was an opening brace
-    bool folds;
-    std::uint64_t kind;
+    unsigned edges;  // that the node has
+    EventKind kind;
     std::uint64_t key = 0;
     Edge edge;
 
@@ -66,13 +67,13 @@ Automaton::Automaton(const Schema& schema, Rows& rows, bool learn)
     : schema_(schema),
       rows_(rows),
       learn_(learn),
-      lost_{Node(Level::list, 0), Node(Level::event, 0), Node(Level::args, 0)} {
+      lost_{Node(Level::list, {}), Node(Level::event, {}), Node(Level::args, {})} {
     for (Node& node : lost_) node.learns = false;
-    start_ = find(Level::list, 0, 0);
+    start_ = find(Level::list, {}, 0);
 }
 
 Outcome Automaton::derive(Node& node, const Byte* text, const Byte* end, const Edge*& edge) {
-    Step step{text, end, text, node.level, false, node.folds, node.kind, 0, {}};
+    Step step{text, end, text, node.level, false, node.count, node.kind, 0, {}};
     const Outcome outcome = walk(step);
     if (outcome == Outcome::complete) edge = keep(node, step);
     return outcome;
@@ -85,7 +86,7 @@ Outcome Automaton::walk(Step& step) {
         ++step.at;
         step.level = Level::event;
         step.opened = true;
-        step.kind = 0;
+        step.kind = EventKind();
     }
     for (;;) {
         step.space();
@@ -136,7 +137,7 @@ Outcome Automaton::member(Step& step) {
         step.opened = true;
         return Outcome::complete;
     }
-    if (step.folds && foldable(target) && fold(step, target)) return Outcome::complete;
+    if (foldable(step, target) && fold(step, target)) return Outcome::complete;
     Form form;
     if (!form_of(*step.at, form)) return step.stop();
     if (form != Form::bare) ++step.at;
@@ -149,6 +150,17 @@ Outcome Automaton::member(Step& step) {
     step.key = digest(0, key);
     step.finish(target.action, target.slot, form);
     return Outcome::complete;
+}
+
+bool Automaton::foldable(const Step& step, Target target) {
+    const bool constant = step.edges < Node::kWidest;
+    const bool flag = step.edges < kFew && step.offset() <= kLatest;
+    switch (target.action) {
+        case Action::phase: return constant;
+        case Action::skip: return flag;
+        case Action::text: return target.slot == kName ? flag && step.kind.few_names : constant && target.slot <= kPhase;
+        default: return false;
+    }
 }
 
 // Makes a short, plain value part of the literal.
@@ -166,47 +178,43 @@ bool Automaton::fold(Step& step, Target target) {
     }
     const Text text = {value, stop};
     const bool phase = target.action == Action::phase;
-    if (text.size() > kLongestConstant || (phase && (!quoted || text.size() == 0))) return false;
-    step.edge.constant[target.slot - kCat] = phase ? rows_.phases.number(text) : rows_.strings.code(text);
-    step.edge.untouched[target.slot - kCat] = 0;
+    const bool skipped = target.action == Action::skip;
+    if (text.size() > (skipped ? kLongestFlag : kLongestConstant)) return false;
+    if (phase && (!quoted || text.size() == 0)) return false;
+    step.at = stop + quoted;
+    if (skipped) return true;
+    step.edge.constant[target.slot] = phase ? rows_.phases.number(text) : rows_.strings.code(text);
+    step.edge.untouched[target.slot] = 0;
     step.edge.constants = true;
     step.edge.sets |= bit(target.slot);
-    if (phase || target.slot == kCat) step.kind = digest(step.kind * 31 + target.slot, text);
-    step.at = stop + quoted;
+    if (phase) step.kind.few_names = text.size() == 1 && std::memchr("iIstf", *text.begin, 5) != nullptr;
+    if (phase || target.slot == kCat) step.kind.digest = digest(step.kind.digest * 31 + target.slot, text);
     return true;
 }
 
 const Edge* Automaton::keep(Node& node, const Step& step) {
     unlearned_ = step.edge;
     unlearned_.next = find(step.level, step.kind, step.key);
-    if (!node.learns || step.edge.length > Edge::kLongest) return &unlearned_;
-    Edge* edge = room_in(node);
-    if (edge == nullptr) return &unlearned_;
-    *edge = unlearned_;
-    std::memcpy(edge->literal, step.begin, edge->length);
-    return edge;
+    if (!node.learns || step.edge.length > LearnedEdge::kLongest) return &unlearned_;
+    const LearnedEdge edge(unlearned_, step.begin);
+    // The last is little used.
+    if (node.count == Node::kWidest) return &(*node.edges[Node::kWidest - 1] = edge);
+    if (edges_.size() == kMaxEdges) return &unlearned_;
+    edges_.push_back(edge);
+    return node.edges[node.count++] = &edges_.back();
 }
 
-// A place for another edge of the node: new, or that of an edge little used.
-Edge* Automaton::room_in(Node& node) {
-    if (node.count < Node::kWidest) {
-        if (edges_.size() == kMaxEdges) return nullptr;
-        edges_.emplace_back();
-        return node.edges[node.count++] = &edges_.back();
+LearnedEdge::LearnedEdge(const Edge& edge, const Byte* text) : Edge(edge), block{} {
+    for (unsigned at = 0; at < length; ++at) {
+        block[at / kBlock].literal[at % kBlock] = text[at];
+        block[at / kBlock].within[at % kBlock] = 255;
     }
-    Edge* last = node.edges[Node::kWidest - 1];
-    node.wasted = last->hits < kUseful ? node.wasted + 1 : 0;
-    if (!node.folds || node.wasted < kPatience) return last;
-    // Some constant is none: literals end before it from now on. The old edges are lost, but only once a node.
-    node.folds = false;
-    node.count = 0;
-    return nullptr;
 }
 
-Node* Automaton::find(Level level, std::uint64_t kind, std::uint64_t key) {
+Node* Automaton::find(Level level, EventKind kind, std::uint64_t key) {
     Node* lost = &lost_[static_cast<unsigned>(level)];
     if (!learn_) return lost;
-    const std::uint64_t state = (kind * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
+    const std::uint64_t state = (kind.digest * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
     Node*& node = index_[state];
     if (node == nullptr && nodes_.size() < kMaxNodes) {
         nodes_.emplace_back(level, kind);

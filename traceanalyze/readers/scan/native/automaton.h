@@ -3,7 +3,7 @@
 // A profiler writes the same few keys in the same few orders with the same white space. What stands between the end of
 // one value and the begin of the next (`, "tid": `) is a step of the grammar; the automaton keeps the steps it has seen
 // as edges, literal text with what it means, and matches them with a few wide comparisons. Values that hardly vary
-// (phase, category, process, thread) become part of the literal.
+// (phase, category, process, thread, and flags that nobody asks for) become part of the literal.
 //
 // A node stands for a state of the grammar (its level), and an edge holds exactly what the grammar makes of its literal
 // in that state. So an edge that matches says what the grammar would have said, and learning changes no result.
@@ -32,11 +32,10 @@ constexpr unsigned operation(Action action, Form form) {
     return static_cast<unsigned>(action) * kForms + static_cast<unsigned>(form);
 }
 
+// What the grammar makes of a literal.
 struct Edge {
-    static constexpr unsigned kLongest = 96;
-    static constexpr unsigned kConstants = kPhase - kCat + 1;
+    static constexpr unsigned kConstants = kPhase - kName + 1;
 
-    Byte literal[kLongest] = {};  // ends with the quote or bracket that begins the value, if one does
     Node* next = nullptr;
     Bits sets = 0;  // slots that the constants and the value fill
     std::uint32_t length = 0;
@@ -49,50 +48,58 @@ struct Edge {
     std::uint32_t element = 0;      // offset of the event's brace, at level list
     std::uint32_t args_begin = 0;   // offset of the brace that opens args, if not 0
     std::uint32_t args_end = 0;     // offset behind the brace that closes them, if not 0
-    std::int64_t constant[kConstants] = {};  // of the slots from kCat to kPhase
-    std::int64_t untouched[kConstants] = {-1, -1, -1, -1};  // zero where there is a constant
+    std::int64_t constant[kConstants] = {};  // of the slots from kName to kPhase
+    std::int64_t untouched[kConstants] = {-1, -1, -1, -1, -1};  // zero where there is a constant
 
     Action action() const { return static_cast<Action>(operation / kForms); }
+};
 
+// An edge with its literal, which ends with the quote or bracket that begins the value, if one does.
+struct LearnedEdge : Edge {
+    static constexpr unsigned kLongest = kPadding;  // a comparison may begin where the text ends
+    static constexpr unsigned kBlock = sizeof(Vector);
+
+    struct {
+        Vector literal, within;  // the latter ones up to its end
+    } block[kLongest / kBlock];
+
+    LearnedEdge(const Edge& edge, const Byte* text);
     bool matches(const Byte* text) const;
+};
+
+// By its phase and category so far: events of a kind share nodes.
+struct EventKind {
+    std::uint64_t digest = 0;
+    bool few_names = false;  // an instant or an arrow: their names are constants, too
 };
 
 struct Node {
     static constexpr unsigned kWidest = 16;
 
-    Node(Level level_, std::uint64_t kind_) : level(level_), kind(kind_) {}
+    Node(Level level_, EventKind kind_) : level(level_), kind(kind_) {}
 
     Level level;
-    bool folds = true;  // constants may become part of literals
     bool learns = true;
     unsigned count = 0;
-    unsigned wasted = 0;  // edges in a row that made room for others before they were of use
-    std::uint64_t kind;   // digest of the event's phase and category so far: events of a kind share nodes
-    Edge* edges[kWidest] = {};
+    EventKind kind;
+    LearnedEdge* edges[kWidest] = {};
 
     const Edge* match(const Byte* text);
 };
 
-inline bool Edge::matches(const Byte* text) const {
-    static constexpr struct Window {
-        Byte bytes[2 * kLongest];
-        constexpr Window() : bytes() {
-            for (unsigned i = 0; i < kLongest; ++i) bytes[i] = 255;
-        }
-    } window;
-    const Byte* keep = window.bytes + kLongest - length;
-    const auto differ = [&](unsigned at) {
-        return (load16(text + at) ^ load16(literal + at)) & load16(keep + at);
-    };
-    if (!is_zero(differ(0) | differ(16))) return false;
-    if (length > 32 && !is_zero(differ(32) | differ(48))) return false;
-    if (length > 64 && !is_zero(differ(64) | differ(80))) return false;
+inline bool LearnedEdge::matches(const Byte* text) const {
+    const auto differ = [&](unsigned i) { return (load16(text + kBlock * i) ^ block[i].literal) & block[i].within; };
+    unsigned i = 0;
+    do {
+        if (!is_zero(differ(i) | differ(i + 1))) return false;
+        i += 2;
+    } while (kBlock * i < length);
     return form != Form::bare || kBare[text[length]];
 }
 
 inline const Edge* Node::match(const Byte* text) {
     for (unsigned i = 0; i < count; ++i) {
-        Edge* edge = edges[i];
+        LearnedEdge* edge = edges[i];
         if (!edge->matches(text)) continue;
         ++edge->hits;
         if (i > 0 && edge->hits > edges[i - 1]->hits) std::swap(edges[i], edges[i - 1]);
@@ -117,16 +124,16 @@ private:
 
     Outcome walk(Step& step);
     Outcome member(Step& step);
+    static bool foldable(const Step& step, Target target);
     bool fold(Step& step, Target target);
     const Edge* keep(Node& node, const Step& step);
-    Node* find(Level level, std::uint64_t kind, std::uint64_t key);
-    Edge* room_in(Node& node);
+    Node* find(Level level, EventKind kind, std::uint64_t key);
 
     const Schema& schema_;
     Rows& rows_;
     bool learn_;
     std::deque<Node> nodes_;
-    std::deque<Edge> edges_;
+    std::deque<LearnedEdge> edges_;
     std::unordered_map<std::uint64_t, Node*> index_;
     Node lost_[3];  // one a level: they learn nothing
     Node* start_;

@@ -20,7 +20,7 @@ using Byte = std::uint8_t;
 using Bits = std::uint64_t;
 
 // Text is always followed by this many zero bytes, so that blocks may be loaded past its end.
-constexpr std::size_t kPadding = 128;
+constexpr std::size_t kPadding = 192;
 
 inline std::uint64_t load8(const Byte* p) {
     std::uint64_t x;

@@ -48,7 +48,7 @@ Outcome Reader::read(const Byte*& p, const Byte* end, std::size_t max_bytes, con
 inline void Reader::apply(const Edge& edge, const Byte* literal) {
     event_.present |= edge.sets;
     if (edge.constants) {
-        std::int64_t* value = event_.value + kCat;
+        std::int64_t* value = event_.value;
         for (unsigned i = 0; i < Edge::kConstants; ++i) value[i] = (value[i] & edge.untouched[i]) | edge.constant[i];
     }
     if (edge.braces) {
