@@ -27,7 +27,7 @@ from traceanalyze.model.classify import (
     is_known_runtime,
     is_metrics_of_kernel,
     is_of_xpu,
-    is_step_marker,
+    marks_step,
 )
 from traceanalyze.model.columns import distinct, narrow, occurs, rows_of, short, taken
 from traceanalyze.model.trace import Flows, Trace
@@ -376,8 +376,7 @@ class Context:
         """Whether there are any: on Ascend but marks of steps, which a profile of the device alone has too."""
         if self.trace.origin.format != "ascend":
             return len(self.host_rows) > 0
-        options = self.options.classify
-        return not self.trace.strings.matches(self.host_names, lambda text: is_step_marker(text, options)).all()
+        return not self.trace.strings.matches(self.host_names, marks_step(self.options.classify)).all()
 
     @cached_property
     def host_windows(self) -> intervals.Intervals:

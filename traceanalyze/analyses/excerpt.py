@@ -17,7 +17,7 @@ from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
+from traceanalyze.model.classify import is_data_loading, is_peer_wait, marks_step
 from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind
 
@@ -174,7 +174,7 @@ def _ops(context: Context, window: Window) -> Rows:
     rows = context.host_rows
     start = events.ts[rows]
     rows = rows[(start < window[1]) & (start + events.dur[rows] > window[0])]
-    return rows[~strings.matches(events.name[rows], lambda text: is_step_marker(text, context.options.classify))]
+    return rows[~strings.matches(events.name[rows], marks_step(context.options.classify))]
 
 
 def _calls(context: Context, window: Window) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ Everything here works on one text at a time and is applied once a distinct name.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -110,11 +110,14 @@ _PEER = regex(
 )
 
 
+def marks_step(options: ClassifyOptions) -> Callable[[str], object]:
+    """What tells of a name whether it is that of a host range that marks a training step."""
+    return PROFILER_STEP.fullmatch if options.step_marker is None else options.step_marker.search
+
+
 def is_step_marker(name: str, options: ClassifyOptions) -> bool:
     """A host range that marks a training step."""
-    if options.step_marker is not None:
-        return options.step_marker.search(name) is not None
-    return PROFILER_STEP.fullmatch(name) is not None
+    return marks_step(options)(name) is not None
 
 
 def is_data_loading(name: str, options: ClassifyOptions) -> bool:

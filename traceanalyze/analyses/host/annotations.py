@@ -14,7 +14,7 @@ from traceanalyze.analyses.host.computes import launched_before
 from traceanalyze.analyses.kernels.events import numbers_of_devices
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.classify import is_step_marker
+from traceanalyze.model.classify import marks_step
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare, where
 from traceanalyze.model.vocabulary import EventKind
 
@@ -53,7 +53,7 @@ def host_annotations(context: Context) -> Table:
     """Annotations by name, most device time first, then host time; nested ones of different names count each."""
     events, strings = context.trace.events, context.trace.strings
     rows = np.flatnonzero(context.kind == EventKind.ANNOTATION)
-    rows = rows[~strings.matches(events.name[rows], lambda text: is_step_marker(text, context.options.classify))]
+    rows = rows[~strings.matches(events.name[rows], marks_step(context.options.classify))]
     if len(rows) == 0:
         return _ON_HOST.missing("no_annotations")
     names = group(events.name[rows])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import ClassifyOptions, is_step_marker
+from traceanalyze.model.classify import ClassifyOptions, marks_step
 from traceanalyze.model.columns import Rows, median, occurs, rows_of
 from traceanalyze.model.phases import (
     STYLES,
@@ -54,7 +54,7 @@ def find_markers(
     if alone:
         ranges = rows_of(kind, EventKind.DEVICE_ANNOTATION)
         names = trace.events.name[ranges]
-    rows = ranges[trace.strings.matches(names, lambda text: is_step_marker(text, options))]
+    rows = ranges[trace.strings.matches(names, marks_step(options))]
     if len(rows):
         return outermost_markers(trace, rows, on_device=alone)
     return None if options.step_marker is not None else _iterations(trace, kind, ranges, on_device=alone)
