@@ -158,7 +158,9 @@ bool Automaton::foldable(const Step& step, Target target) {
     switch (target.action) {
         case Action::phase: return constant;
         case Action::skip: return flag;
-        case Action::text: return target.slot == kName ? flag && step.kind.few_names : constant && target.slot <= kPhase;
+        case Action::text:
+            if (target.slot == kName) return flag && step.kind.few_names;
+            return constant && target.slot <= kPhase;
         default: return false;
     }
 }
