@@ -107,7 +107,7 @@ def digest_of(about: object) -> str | None:
     if plugins.found().entries:
         return None
     try:
-        return digest(parts.content((_tool(), about)))
+        return digest(parts.dumps((_tool(), about)))
     except (OSError, TypeError):
         return None
 

@@ -101,7 +101,7 @@ def write_shard(
         raise UsageError("--shard takes traces alone: analyse snapshots and standard input in one run")
     choices = choices._replace(detail=Detail.VERBOSE)
     asked = _Asked(__version__, choices, expand(paths))
-    run = digest(parts.content((asked, [_changed(one.path) for one in asked.selection.sources])))
+    run = digest(parts.dumps((asked, [_changed(one.path) for one in asked.selection.sources])))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
