@@ -1,10 +1,10 @@
 """Results in an open format: a file of NumPy (npz) whose arrays hold JSON, and behind it the numbers as they are.
 
 A part is an archive of sections, `summary.npy` and the like, which `numpy.load` opens: arrays of bytes. A section is
-two lines of JSON, what there is and the value made of it, and then the arrays, one after another by their types: of each
-a row of bytes for the lowest byte of all numbers, one for the next, and so on, which compresses better. `numbers` are
-the types and how many numbers of each there are, `arrays` what is one of them: `[type, start, shape, own type]`; where
-its first value follows, differences to the one before are stored. `texts` are stored once, and `classes` named.
+two lines of JSON, what there is and the value made of it, and then the arrays, one after another by their types: of
+each a row of bytes for the lowest byte of all numbers, one for the next, and so on, which compresses better. `numbers`
+are the types and how many numbers of each there are, `arrays` what is one of them: `[type, start, shape, own type]`;
+where its first value follows, differences to the one before are stored. `texts` are stored once, and `classes` named.
 
 Of the value, `{"a": place}` is one of the arrays, `{"s": place}` one of the texts, `{"t": […]}` a tuple, `{"m": [keys,
 values]}` a mapping, and `{"3": […]}` an object of that class, with values of the first of its fields; the others are as
