@@ -225,6 +225,23 @@ def test_what_is_freed_may_stay_for_the_next_job():
     assert kept < 500 < 2000 < given_back
 
 
+_FLAGS_OF_THE_HEAP = """
+import re
+from traceanalyze.model.native import keep_freed
+
+keep_freed()
+flags = re.findall(r"\\[heap\\][^[]*?VmFlags:([^\\n]*)", open("/proc/self/smaps").read())
+print(any("hg" in each.split() for each in flags))
+"""
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a kernel without large pages")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="a C library that cannot be told")
+def test_what_is_kept_lies_in_large_pages():
+    done = subprocess.run([sys.executable, "-c", _FLAGS_OF_THE_HEAP], capture_output=True, check=True)
+    assert done.stdout == b"True\n"
+
+
 @pytest.mark.parametrize(("own", "ranks", "times"), [(True, 17, 1), (True, 16, 0), (False, 17, 0)])
 def test_only_a_process_of_its_own_keeps_what_is_freed_of_many_ranks(tmp_path, monkeypatch, own, ranks, times):
     kept = []

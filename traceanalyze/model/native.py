@@ -6,6 +6,7 @@ Python for where it was not built.
 
 import ctypes
 import math
+import mmap
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,18 +34,25 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-_TRIM, _MAP = -1, -3
+_TRIM, _MAP, _ROOM = -1, -3, 32 << 20
 """What `mallopt` sets: from how much free memory on at the end it is given back, and what is got by itself."""
 
 
 def keep_freed() -> None:
     """Leave what is freed to this process, for good, where the C library can (glibc): new pages take a tenth of a job.
 
-    For processes that do one job after another, and nothing else.
+    In large pages, which the processor finds in less time: 5 % of a job. For processes that do one job after another,
+    and nothing else.
     """
     with suppress(OSError, AttributeError, TypeError):
+        own, page = ctypes.CDLL(None), mmap.PAGESIZE
         for setting in (_TRIM, _MAP):
-            ctypes.CDLL(None).mallopt(setting, 32 << 20)
+            own.mallopt(setting, _ROOM)
+        own.malloc.restype = ctypes.c_void_p
+        room = own.malloc(ctypes.c_size_t(_ROOM - page))
+        first = ctypes.c_void_p(-(-room // page) * page)
+        own.madvise(first, ctypes.c_size_t(_ROOM - 3 * page), mmap.MADV_HUGEPAGE)
+        own.free(ctypes.c_void_p(room))
 
 
 @cache
