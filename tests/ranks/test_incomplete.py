@@ -283,6 +283,9 @@ def test_odd_sets_of_ranks_and_steps(name, named):
         ({5: MS, 40: MS // 2}, 0.002),
         ({5: MS, 40: MS // 2, 6: MS // 3}, 0.1),
         ({5: MS} | dict.fromkeys(range(8, 16), MS * 3 // 4), 0.002),
+        ({5: MS // 2}, 0.3),
+        ({5: MS // 3}, 0.3),
+        ({5: MS}, 0.5),
     ],
 )
 def test_what_many_ranks_gain_where_a_late_one_is_mended_is_within_the_range(extra, spread, count):
