@@ -122,7 +122,7 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
         return _estimated(one, cluster)
     late = never_last(one, cluster) if cluster.between is None or not cluster.between.by_step.any() else []
     if not (late or one.between):
-        return one
+        return _estimated(one, cluster)
     if one.between:
         return _faster(one, cluster, run)
     steps = steps_with(run, {}, late)
