@@ -34,6 +34,8 @@ class Mesh:
 
     spread: float = 0.0
     """Of the compute of each layer, at random."""
+    apart: bool = False
+    """Each tensor group runs for itself: a rank is alone in its data group."""
 
     @property
     def count(self):
@@ -45,7 +47,7 @@ class Mesh:
         row, column = divmod(number, self.tensor)
         tensor = tuple(row * self.tensor + each for each in range(self.tensor))
         data = tuple(each * self.tensor + column for each in range(self.data))
-        return tensor, data
+        return tensor, (number,) if self.apart else data
 
 
 def run(mesh):

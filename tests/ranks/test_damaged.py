@@ -121,6 +121,18 @@ def test_a_recording_of_another_time_is_of_another_run(seconds, apart, tmp_path)
     assert ("Rank 1 counts in no mean" in found.verdict) == apart
 
 
+@pytest.mark.parametrize(("seconds", "last"), [(50, 150), (50, 100), (50, 161), (61, 183)])
+def test_ranks_that_were_recorded_in_turn_are_of_one_run_as_long_as_one_begins_soon_after_the_other(
+    seconds, last, tmp_path
+):
+    path = folder(tmp_path / "run", lambda text: text)
+    for rank, begun in enumerate((0, seconds, 2 * seconds, last)):
+        file = path / f"rank{rank}.json"
+        file.write_bytes(later(begun)(file.read_bytes()))
+    compared = [*traceanalyze.analyze(path).tables["rank_waits"].column("rank")]
+    assert compared == ["0", "1", "2", *([] if (seconds, last) == (50, 161) else ["3"])]
+
+
 @pytest.mark.parametrize("change", [lambda text: text.replace(b"baseTimeNanoseconds", b"baseTime"), later(86_400)])
 def test_where_no_time_is_that_of_most_ranks_all_are_compared(change, tmp_path):
     """One file does not tell its time; or two are of one day, and two of the next."""

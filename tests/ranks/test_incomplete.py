@@ -283,6 +283,9 @@ def test_odd_sets_of_ranks_and_steps(name, named):
         ({5: MS, 40: MS // 2}, 0.002),
         ({5: MS, 40: MS // 2, 6: MS // 3}, 0.1),
         ({5: MS} | dict.fromkeys(range(8, 16), MS * 3 // 4), 0.002),
+        ({5: MS // 2}, 0.3),
+        ({5: MS // 3}, 0.3),
+        ({5: MS}, 0.5),
     ],
 )
 def test_what_many_ranks_gain_where_a_late_one_is_mended_is_within_the_range(extra, spread, count):
@@ -318,6 +321,28 @@ def test_ranks_that_differ_by_what_they_wait_are_not_called_equally_fast(longer,
     ranks = fleet_ranks(fleet_summaries(late, [0, *range(2, 8)]))
     found = run_report(Run("run", tuple(rank.analysis.trace for rank in ranks)), side_by_side(ranks, plan()))
     assert key in said(found)
+
+
+@pytest.mark.parametrize("recorded", [4, 8])
+def test_ranks_whose_steps_differ_by_waiting_are_not_called_equally_fast(recorded, tmp_path):
+    """In one of five steps two begin 4 ms before the others, and wait as long: all work as long, steps differ."""
+    for number in range(recorded):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": number, "world_size": 8, "backend": "nccl"}
+        for step in range(5):
+            early = 4000 if number < 2 and step == 3 else 0
+            at, end = 12000 * step - early, 12000 * step + 5200
+            trace.step(step, at, end + 800 - at)
+            trace.api("cudaDeviceSynchronize", at + 50, end + 100 - at)
+            trace.launch(at + 1, 1, at + 100, 5000, name="gemm", grid=[4, 1, 1])
+            about = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
+            about |= {"Process Group Name": "all", "Process Group Ranks": str([*range(8)]), "Group size": 8}
+            name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+            trace.launch(at + 3, 1, at + 5100, end - at - 5100, name=name, **about)
+        trace.write(tmp_path / f"rank{number}.json")
+    head = said(traceanalyze.analyze(tmp_path))
+    assert {"ranks_even", "ranks_equal"}.isdisjoint(head)
+    assert (head["ranks_step_uneven"]["fastest"], head["ranks_step_uneven"]["time"]) == (6_000_000, 6_800_000)
 
 
 @pytest.mark.parametrize("recorded", [4, 8])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.ranks.mesh import MS, Mesh, gained, run
 from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import ExposedWaits
+from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.rules.across_ranks import evaluate_run, subtract_waiting
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Finding, Outcome, Severity
@@ -46,6 +49,28 @@ def test_two_late_ranks_cost_together_no_more_than_the_run_gains():
     found = late_findings(mesh)
     assert sorted(one.scope.ranks for one in found) == [(1,), (3,)]
     assert 0 < sum(one.saving for one in found) <= gained(mesh, replace(mesh, layer_extra={}))
+
+
+@pytest.mark.parametrize("sends", [False, True])
+def test_beside_another_late_rank_the_gain_without_one_is_within_its_range(sends):
+    mesh = Mesh(layer_extra={1: MS, 3: MS // 2})
+    cluster = compare_ranks(run(mesh)[0])
+    if sends:
+        # Then no replay tells what is gained.
+        cluster = cluster._replace(between=ExposedWaits(np.ones_like(cluster.rows), bound=False))
+    found = evaluate_run(cluster, plan(), object() if sends else None).findings
+    for one in (each for each in found if each.rule == "RNK101"):
+        (late,) = one.scope.ranks
+        without = {rank: more for rank, more in mesh.layer_extra.items() if rank != late}
+        assert one.least <= gained(mesh, replace(mesh, layer_extra=without)) <= one.most
+        assert one.least < one.saving
+
+
+def test_late_ranks_of_groups_that_run_for_themselves_cost_the_others_what_one_of_them_does():
+    mesh = Mesh(tensor=4, data=3, apart=True, layer_extra={1: MS // 2, 6: MS // 2})
+    (told,) = straggler_sentences(compare_ranks(run(mesh)[0]))
+    values = {name: value for name, _, value in told.values}
+    assert (values["rank"], values["exposed"]) == ("1,6", mesh.layers * MS // 2)
 
 
 def test_a_rank_that_loses_more_itself_than_it_waits_is_late_by_itself():

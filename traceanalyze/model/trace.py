@@ -330,13 +330,16 @@ APART_NS, APART = 60 * 10**9, 10
 def at_other_times(traces: Sequence[Trace]) -> list[bool]:
     """Which of a run's recordings were made at another time than most, and so are of another run in a rank's place."""
     start, end = np.array([one.span for one in traces], np.int64).reshape(-1, 2).T
-    known = start >= YEAR_2000_NS
-    if not known.any():
-        return [False] * len(traces)
-    room = max(APART_NS, APART * float(np.median((end - start)[known])))
-    near = known & (np.abs(start - np.median(start[known])) <= room)
-    most = 2 * int(near.sum()) > int(known.sum())
-    return [most and each for each in (known & ~near).tolist()]
+    apart, known = np.zeros(len(traces), np.bool_), np.flatnonzero(start >= YEAR_2000_NS)
+    if len(known):
+        known = known[np.argsort(start[known])]
+        room = max(APART_NS, APART * float(np.median((end - start)[known])))
+        # Ranks that are recorded in turn begin one soon after the other.
+        part = np.cumsum(np.diff(start[known], prepend=start[known[0]]) > room)
+        count = np.bincount(part)
+        apart[known] = (2 * count.max() > len(known)) & (part != count.argmax())
+    found: list[bool] = apart.tolist()
+    return found
 
 
 class Run(NamedTuple):

@@ -420,13 +420,17 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
     one = max(cluster.stragglers, key=lambda each: each.exposed)
     alike = [each for each in cluster.stragglers if each.phase == one.phase and each.exposed >= ALIKE * one.exposed]
     # What compute hides of the waiting costs nobody anything.
-    share = sum(each.share * each.exposed / max(each.wait, 1) for each in alike)
+    near = _connected([each for each in cluster.groups if each.complete and each.synchronising.any()])
+    connected = [near.get(each.position, {each.position}) for each in alike]
+    # Who shares no group with one of them, not even by others, does not wait for it.
+    part = [len(each) / len(set[int]().union(*connected)) for each in connected]
+    share = sum(each.share * each.exposed / max(each.wait, 1) * of for each, of in zip(alike, part, strict=True))
     if share < WORTH_NAMING:
         return ()
     values = (
         ("rank", Kind.TEXT, spans([each.label for each in sorted(alike, key=lambda each: each.position)])),
         ("wait", Kind.DURATION, one.wait),
-        ("exposed", Kind.DURATION, sum(each.exposed for each in alike)),
+        ("exposed", Kind.DURATION, round(sum(each.exposed * of for each, of in zip(alike, part, strict=True)))),
         ("share", Kind.SHARE, share),
     )
     key = "stragglers" if len(alike) > 1 else "straggler" if one.exposed == one.wait else "straggler_part"

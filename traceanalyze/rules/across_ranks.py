@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import Cluster, RankSummary
+from traceanalyze.ranks.results import Cluster, MatchedGroup, RankSummary
 from traceanalyze.replay.ranks import Joint, mean_gain, steps_with
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
@@ -122,7 +122,7 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
         return _estimated(one, cluster)
     late = never_last(one, cluster) if cluster.between is None or not cluster.between.by_step.any() else []
     if not (late or one.between):
-        return one
+        return _estimated(one, cluster)
     if one.between:
         return _faster(one, cluster, run)
     steps = steps_with(run, {}, late)
@@ -143,13 +143,30 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
 
 
 def _estimated(one: Finding, cluster: Cluster) -> Finding:
-    """A finding about a late rank with a range: for certain only what all others wait is gained, as one may be next."""
+    """A finding about a late rank with a range: for certain only what all others wait is gained, as one may be next.
+
+    That is, in each step, and in each collective of the group that waits most for it; less where others come last, too.
+    """
     late, waits = never_last(one, cluster), cluster.exposed_waits
     if one.rule != _ABOUT_RANKS or isinstance(waits, NotMeasured) or len(late) == len(cluster.ranks):
         return one
-    least = min(one.saving or 0, int(np.delete(waits.mean, late).min()))
+    others = np.delete(waits.by_step, late, axis=0)
+    least = min(one.saving or 0, int(others.min(axis=0).mean()))
+    for each in () if isinstance(cluster.stragglers, NotMeasured) else cluster.stragglers:
+        if each.position in late:
+            common = (_all_wait(group, late) for group in cluster.groups if group.group == each.group)
+            least = round(each.last * min((least, *common)))
     low = ends_together((), least, cluster.step)[0]
-    return replace(one, low=low if one.low is None else min(low, one.low))
+    low = low if one.low is None else min(low, one.low)
+    # They may wait for it in other groups as well.
+    return replace(one, low=low, bound=max(one.bound or 0, int(others.mean(axis=1).min())))
+
+
+def _all_wait(one: MatchedGroup, late: Sequence[int]) -> int:
+    """What all ranks of a group but some wait in its collectives, ns a step."""
+    others = ~np.isin(one.members, late)
+    waits = [one.exposed_wait(part)[one.synchronising][:, others[part]] for part in one.parts()]
+    return int(np.min([each.min(axis=1) for each in waits if each.size], axis=0).sum()) // len(np.unique(one.step))
 
 
 def _faster(one: Finding, cluster: Cluster, run: Joint) -> Finding:

@@ -29,6 +29,7 @@ _SAY = sentences(
         "others, {excess} longer than rank {other} ({least})."
     ),
     ranks_step="The {ranks} ranks take {time} a step.",
+    ranks_step_uneven="The {ranks} ranks take {fastest} to {time} a step.",
     ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
     ranks_unjudged_uneven=(
         "The {ranks} ranks take {fastest} to {time} a step; how much of it each waits for others is not measured."
@@ -176,10 +177,11 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
     open_ = any(amount >= COSTLY * time > 0 for amount, time in zip(beside.unsure, times, strict=False))
     uneven = bool(beside.unsure) and len(known) == len(own) and max(known) > EVEN * min(known)
     unjudged = open_ or uneven or (len(known) < len(own) and beside.synchronised)
-    if unjudged and apart:
-        return Message(_SAY["ranks_unjudged_uneven"], between)
+    key = "ranks_unjudged" if unjudged else "ranks_step"
+    if apart:
+        return Message(_SAY[f"{key}_uneven"], between)
     if beside.uneven or unjudged:
-        return Message(_SAY["ranks_unjudged" if unjudged else "ranks_step"], equal)
+        return Message(_SAY[key], equal)
     return (
         Message(_SAY["ranks_even"], between)
         if times[worst] > EQUAL * min(times)

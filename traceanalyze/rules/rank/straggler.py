@@ -55,10 +55,11 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         the part of the mean wait of the other ranks that no compute hides; at most all of it. Where it computes longer,
         it may have more work, and at least is saved what even shares of that gain. Where several ranks are late, they
         share what the others wait on average; where not all ranks are here, others may be as late, and at least nothing
-        is saved; and where ranks are too many to be replayed together, it is what all others wait. A rank that comes
-        late to one group because it waited in another is not named, but the rank that it waited for; nor is one whose
-        collectives in another group take longer than those of the others, as at a slow link. What makes a rank late is
-        the part of the step by which it exceeds the mean of the others most.
+        is saved; and where ranks are too many to be replayed together, it is what all others wait in the same steps and
+        collectives, less where others come last, too. A rank that comes late to one group because it waited in another
+        is not named, but the rank that it waited for; nor is one whose collectives in another group take longer than
+        those of the others, as at a slow link. What makes a rank late is the part of the step by which it exceeds the
+        mean of the others most.
     What to do
         `traceanalyze compare` that rank with another one; what has grown is to be mended there. Look at its clock
         rates and at what else runs on its host.
