@@ -166,7 +166,8 @@ def _all_wait(one: MatchedGroup, late: Sequence[int]) -> int:
     """What all ranks of a group but some wait in its collectives, ns a step."""
     others = ~np.isin(one.members, late)
     waits = [one.exposed_wait(part)[one.synchronising][:, others[part]] for part in one.parts()]
-    return int(np.min([each.min(axis=1) for each in waits if each.size], axis=0).sum()) // len(np.unique(one.step))
+    least = [each.min(axis=1) for each in waits if each.size]
+    return int(np.min(least, axis=0).sum()) // len(np.unique(one.step)) if least else 0
 
 
 def _faster(one: Finding, cluster: Cluster, run: Joint) -> Finding:
