@@ -15,6 +15,11 @@ from tests.simulate.workload import Fault, Model, Ranks
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.errors import InputError
+from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.console.tables import pick
+from traceanalyze.report.view import View
 
 RUN = replace(workload(Fault("straggler", 1.5), ranks=4), model=Model(), ranks=Ranks(count=4), steps=2)
 """The last rank is the slow one."""
@@ -151,6 +156,25 @@ def test_ranks_that_are_only_left_out_are_not_said_to_be_missing(gone, cut, rank
     assert {name: value for name, _, value in note.values}["absent"] == told
     for one in found.run_findings:
         assert one.rule != "RNK105" or f"ranks that were {told} " in one.sentence
+
+
+def test_a_rank_without_collectives_is_left_out_and_not_the_one_that_waits_longest(tmp_path):
+    """Of so many ranks a page shows those that wait longest."""
+    for rank, schedule in enumerate(simulate(workload(ranks=14))):
+        content = json.loads(write(schedule))
+        if rank == 1:
+            content["traceEvents"] = [one for one in content["traceEvents"] if "nccl" not in one["name"]]
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(content))
+    report = traceanalyze.analyze(tmp_path)
+    waits = report.tables["rank_waits"]
+    waited = [0 if isinstance(each, NotMeasured) else each for each in waits.column("wait_ns")]
+    assert isinstance(waits.column("wait_ns")[1], NotMeasured)
+    assert [row[0] for row in pick(waits, 5, everything=False).rows] == [
+        waits.column("rank")[at] for at in sorted(range(14), key=lambda at: -waited[at])[:5]
+    ]
+    assert "rank1.json" in render_all([report], texts(), Style(width=80), View())
+    (note,) = waits.notes
+    assert {name: value for name, _, value in note.values}["absent"] == "left out (1)"
 
 
 def test_one_whole_rank_is_compared_with_none(tmp_path):

@@ -450,8 +450,8 @@ class Cluster(NamedTuple):
     """Position of each rank in the report: some cannot be compared."""
     between: ExposedWaits | None = None
     """That in sends and receives; None where there are none, or where they are all that is known, and not of all."""
-    left_out: frozenset[int | None] = frozenset()
-    """Ranks that were recorded, but are not among these: not chosen, or damaged."""
+    recorded: frozenset[int | None] = frozenset()
+    """All ranks of the run that were, these and such as were not chosen, or are damaged."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -460,7 +460,7 @@ class Cluster(NamedTuple):
 
     def absence(self, rank: int) -> Phrase:
         """What became of one of these."""
-        return Phrase("left out") if rank in self.left_out else Phrase("not recorded")
+        return Phrase("left out") if rank in self.recorded else Phrase("not recorded")
 
     @property
     def absent(self) -> Phrase:
