@@ -96,6 +96,18 @@ def test_every_command_says_which_rank_is_damaged(of, tmp_path):
         traceanalyze.gate(cut, baseline=whole)
 
 
+@pytest.mark.parametrize("damage", ["no device", "no steps", "half"])
+def test_what_if_asks_the_others_of_a_rank_that_tells_nothing(damage, tmp_path):
+    """One file without a device would leave nothing of the run to be replayed."""
+    found, missing = (
+        traceanalyze.whatif(folder(tmp_path / name, change), without=["dispatch"])
+        for name, change in (("damaged", DAMAGE[damage]), ("missing", lambda _: None))
+    )
+    assert found.tables["whatif"].rows == missing.tables["whatif"].rows
+    assert isinstance(found.tables["whatif"].column("gain_ns")[0], int)
+    assert "Rank 1 counts in no mean" in found.verdict
+
+
 @pytest.mark.parametrize("damage", [*(each for each in DAMAGE if each != "empty"), "another day"])
 @pytest.mark.parametrize("of", [0, 2])
 def test_the_gate_judges_the_others_of_a_damaged_rank_where_these_are_chosen(damage, of, tmp_path):
