@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import Phrase, joined, ranges
+from traceanalyze.errors import Phrase, listed, ranges
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 
@@ -468,7 +468,7 @@ class Cluster(NamedTuple):
         found: dict[Phrase, list[int]] = {}
         for rank in self.missing_ranks:
             found.setdefault(self.absence(rank), []).append(rank)
-        return joined(", ", [Phrase("{state} ({ranks})", state, ranges(of)) for state, of in found.items()])
+        return listed(Phrase("{state} ({ranks})", state, ranges(of)) for state, of in found.items())
 
     def part(self, key: str) -> NDArray[np.int64] | None:
         """(ranks, steps) ns of one part; None where some rank cannot tell it."""
