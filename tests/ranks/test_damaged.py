@@ -222,3 +222,17 @@ def test_a_cut_file_that_lost_the_size_of_its_world_stays_with_its_run(tmp_path)
         text = write(schedule, replace(TODAY, header_first=False))
         (tmp_path / f"rank{rank}.json").write_bytes(text[: len(text) // 2] if rank == 1 else text)
     assert traceanalyze.load(tmp_path).ranks == (0, 1, 2, 3)
+
+
+def test_ranks_of_which_nothing_was_recorded_are_neither_equally_fast_nor_fit_for_the_gate(tmp_path):
+    def frames_only(text):
+        content = json.loads(text)
+        content["traceEvents"] = [one | {"cat": "python_function"} for one in content["traceEvents"]]
+        return json.dumps(content).encode()
+
+    for rank, schedule in enumerate(simulate(RUN)[:2]):
+        (tmp_path / f"rank{rank}.json").write_bytes(frames_only(write(schedule)))
+    found = traceanalyze.analyze(tmp_path)
+    assert found.verdict.startswith("There is nothing to analyse")
+    with pytest.raises(InputError, match="no usable step: no event with a duration is of a known category"):
+        traceanalyze.gate(tmp_path)

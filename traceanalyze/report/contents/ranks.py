@@ -146,7 +146,8 @@ def ranks_sentences(
     head = _headline(
         [labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], of_counted
     )
-    return head, *left_out([labels[at] for at in cut])
+    # Of ranks that took no time nothing was recorded, which is told of each.
+    return *((head,) if any(times) else ()), *left_out([labels[at] for at in cut])
 
 
 def left_out(labels: Sequence[str]) -> tuple[Message, ...]:
