@@ -41,7 +41,7 @@ def test_an_absent_rank_is_waited_for(shared_traces):
     first = rows(report)[0]
     assert first["finding"] == "rule_RNK105_rank"
     assert first["share"] > 0.6
-    assert "waiting for a rank that was not recorded or is left out. It costs " in said(report)
+    assert "waiting for a missing rank. It costs " in said(report)
     assert "longest for rank 5, which was not recorded" in said(report)
 
 

@@ -323,6 +323,9 @@ def test_overlapping_recordings_in_a_folder_are_ambiguous(run, same, tmp_path):
     assert "two.json" in result.err
     named = run("gate", folder / "one.json", folder / "two.json", "--baseline", same[0], "--format", "json")
     assert [each["name"] for each in json.loads(named.out)["candidate"]["runs"]] == ["one", "two"]
+    for more in (4, 5):
+        training(kernels=more).write(folder / f"x{more}.json")
+    assert f"two.json, {folder}/x4.json, …; put" in run("gate", folder).err
 
 
 def test_a_glob_is_several_runs(run, same):

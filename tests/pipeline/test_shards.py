@@ -216,7 +216,7 @@ def test_shares_that_are_missing_or_damaged_are_named(tmp_path):
     with pytest.raises(InputError, match="no parts"):
         merged_reports(str(folder), Detail.NORMAL, ALONE)
     shared_out([path], folder, 2, order=[0])
-    with pytest.raises(InputError, match=r"1 of 3 recordings are missing \(.*rank1.json\); run their shares again"):
+    with pytest.raises(InputError, match=r"1 of 3 recordings are missing or damaged \(.*rank1.json\); run their"):
         merged_reports(str(folder), Detail.NORMAL, ALONE)
     shared_out([path], folder, 2, order=[1])
     assert merged_reports(str(folder), Detail.NORMAL, ALONE)

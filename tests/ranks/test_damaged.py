@@ -15,6 +15,11 @@ from tests.simulate.workload import Fault, Model, Ranks
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.errors import InputError
+from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.console.tables import pick
+from traceanalyze.report.view import View
 
 RUN = replace(workload(Fault("straggler", 1.5), ranks=4), model=Model(), ranks=Ranks(count=4), steps=2)
 """The last rank is the slow one."""
@@ -91,6 +96,18 @@ def test_every_command_says_which_rank_is_damaged(of, tmp_path):
         traceanalyze.gate(cut, baseline=whole)
 
 
+@pytest.mark.parametrize("damage", ["no device", "no steps", "half"])
+def test_what_if_asks_the_others_of_a_rank_that_tells_nothing(damage, tmp_path):
+    """One file without a device would leave nothing of the run to be replayed."""
+    found, missing = (
+        traceanalyze.whatif(folder(tmp_path / name, change), without=["dispatch"])
+        for name, change in (("damaged", DAMAGE[damage]), ("missing", lambda _: None))
+    )
+    assert found.tables["whatif"].rows == missing.tables["whatif"].rows
+    assert isinstance(found.tables["whatif"].column("gain_ns")[0], int)
+    assert "Rank 1 counts in no mean" in found.verdict
+
+
 @pytest.mark.parametrize("damage", [*(each for each in DAMAGE if each != "empty"), "another day"])
 @pytest.mark.parametrize("of", [0, 2])
 def test_the_gate_judges_the_others_of_a_damaged_rank_where_these_are_chosen(damage, of, tmp_path):
@@ -165,6 +182,25 @@ def test_ranks_that_are_only_left_out_are_not_said_to_be_missing(gone, cut, rank
         assert one.rule != "RNK105" or f"ranks that were {told} " in one.sentence
 
 
+def test_a_rank_without_collectives_is_left_out_and_not_the_one_that_waits_longest(tmp_path):
+    """Of so many ranks a page shows those that wait longest."""
+    for rank, schedule in enumerate(simulate(workload(ranks=14))):
+        content = json.loads(write(schedule))
+        if rank == 1:
+            content["traceEvents"] = [one for one in content["traceEvents"] if "nccl" not in one["name"]]
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(content))
+    report = traceanalyze.analyze(tmp_path)
+    waits = report.tables["rank_waits"]
+    waited = [0 if isinstance(each, NotMeasured) else each for each in waits.column("wait_ns")]
+    assert isinstance(waits.column("wait_ns")[1], NotMeasured)
+    assert [row[0] for row in pick(waits, 5, everything=False).rows] == [
+        waits.column("rank")[at] for at in sorted(range(14), key=lambda at: -waited[at])[:5]
+    ]
+    assert "rank1.json" in render_all([report], texts(), Style(width=80), View())
+    (note,) = waits.notes
+    assert {name: value for name, _, value in note.values}["absent"] == "left out (1)"
+
+
 def test_one_whole_rank_is_compared_with_none(tmp_path):
     path = folder(tmp_path / "cut", DAMAGE["half"])
     for rank in (0, 2):
@@ -198,3 +234,17 @@ def test_a_cut_file_that_lost_the_size_of_its_world_stays_with_its_run(tmp_path)
         text = write(schedule, replace(TODAY, header_first=False))
         (tmp_path / f"rank{rank}.json").write_bytes(text[: len(text) // 2] if rank == 1 else text)
     assert traceanalyze.load(tmp_path).ranks == (0, 1, 2, 3)
+
+
+def test_ranks_of_which_nothing_was_recorded_are_neither_equally_fast_nor_fit_for_the_gate(tmp_path):
+    def frames_only(text):
+        content = json.loads(text)
+        content["traceEvents"] = [one | {"cat": "python_function"} for one in content["traceEvents"]]
+        return json.dumps(content).encode()
+
+    for rank, schedule in enumerate(simulate(RUN)[:2]):
+        (tmp_path / f"rank{rank}.json").write_bytes(frames_only(write(schedule)))
+    found = traceanalyze.analyze(tmp_path)
+    assert found.verdict.startswith("There is nothing to analyse")
+    with pytest.raises(InputError, match="no usable step: no event with a duration is of a known category"):
+        traceanalyze.gate(tmp_path)

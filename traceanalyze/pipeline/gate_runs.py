@@ -42,6 +42,7 @@ from traceanalyze.regression.samples import (
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.version import __version__
 
+_NAMES_SHOWN = 3
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
 
 
@@ -142,13 +143,14 @@ def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], named: set[str]) -> N
         ]
         whole = sorted((min(start for start, _ in each), max(end for _, end in each)) for each in times)
         if any(later[0] < earlier[1] for earlier, later in pairwise(whole)):
-            names = ", ".join(path for each in paths for path in each)
+            # Of the smallest, which is mostly what does not belong there.
+            names = [path for each in sorted(paths, key=len) for path in each]
             raise UsageError(
                 "{folder}: it is not clear which files are ranks of one run and which are other runs, as they "
                 "tell no different ranks but overlap in time: {names}; put each run into a folder of its own, "
                 "or name the files",
                 folder,
-                names,
+                ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else ""),
             )
 
 

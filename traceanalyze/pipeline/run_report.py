@@ -71,8 +71,7 @@ def side_by_side(
         cluster = with_summaries(known, summaries)
     else:
         cluster = compare_ranks(summaries, places)
-    recorded = {*recorded, *(one.analysis.trace.origin.rank for one in ranks)}
-    cluster = cluster._replace(left_out=frozenset(recorded.difference(one.rank for one in cluster.ranks)))
+    cluster = cluster._replace(recorded=frozenset([*recorded, *(one.analysis.trace.origin.rank for one in ranks)]))
     run = _joint(compared, cluster)
     waits = cluster.exposed_waits
     if run is not None and not isinstance(waits, NotMeasured) and not waits.bound:

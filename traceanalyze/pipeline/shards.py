@@ -176,7 +176,7 @@ def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgre
     if lost:
         names = ", ".join(lost[:_NAMES_SHOWN]) + (", …" if len(lost) > _NAMES_SHOWN else "")
         raise InputError(
-            "{folder}: {missing} of {all} recordings are missing ({names}); run their shares again",
+            "{folder}: parts of {missing} of {all} recordings are missing or damaged ({names}); run their shares again",
             *(folder, len(lost), len(sources), names),
         )
     choices = asked.choices._replace(detail=detail)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from traceanalyze.errors import UsageError, listed
-from traceanalyze.model.trace import Run, at_other_times
+from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, not_a_pattern, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
@@ -18,6 +18,7 @@ from traceanalyze.readers.runs import group_runs
 from traceanalyze.replay.parts import PARTS, WAITS
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.contents.quality import doubts, start_left_out
+from traceanalyze.report.contents.ranks import left_out, rank_label
 from traceanalyze.report.contents.verdict import damage
 from traceanalyze.report.contents.whatif import build_whatif
 from traceanalyze.report.model import Report
@@ -192,12 +193,11 @@ def _faster(text: str, factor: float) -> tuple[str, float]:
 
 
 def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
-    # As in reports: ranks whose files are damaged, or of another time, are compared with no others.
-    apart = at_other_times(run.traces)
-    whole = [trace for trace, other in zip(run.traces, apart, strict=True) if trace.read.whole and not other]
-    asked, lead, analyses = answers(whole or run.traces, wanted, choices)
+    asked, lead, analyses = answers(run.traces, wanted, choices)
+    used = {one.trace.origin.path for one in analyses}
+    unused = [rank_label(one.origin, at) for at, one in enumerate(run.traces) if one.origin.path not in used]
     base = build_report(run.name, analyses, version=__version__, notes=run.notes, scope=Scope(True, Detail.QUIET))
-    told = [told for one in analyses for told in damage(one)]
+    told = [*left_out(unused), *(told for one in analyses for told in damage(one))]
     ranks = [replace(rank, checks=doubts(one.checks)) for rank, one in zip(base.ranks, analyses, strict=True)]
     beside = (*start_left_out(analyses[lead]), *dict.fromkeys(told))
     return build_whatif(run.name, ranks, lead, asked, base.note_messages, beside, version=__version__)

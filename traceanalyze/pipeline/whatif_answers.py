@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from traceanalyze.model.vocabulary import Cause
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import disagreeing
 from traceanalyze.pipeline.selection import no_such_number
-from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.compare import comparable, compare_ranks
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import absent_waits
 from traceanalyze.ranks.summary import summarize
@@ -107,9 +108,10 @@ class _Supposed(NamedTuple):
 
 
 def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, int, list[RankAnalysis]]:
-    """The answers for the ranks of a run, the position of the one whose step they show, and the analyses of all."""
+    """The answers for the ranks of a run that can be compared, the one whose step they show, and their analyses."""
     run = _run_of(traces, wanted, choices)
-    every = [_answered(run, each) for each in _supposed(run, traces, wanted)]
+    origins = [one.analysis.trace.origin for one in run.ranks]
+    every = [_answered(run, each) for each in _supposed(run, [one.rank for one in origins], wanted)]
     both = _answered(run, _all_of(every)) if len(every) > 1 else every[0]
     lead = 0 if both.gain.then is None else both.gain.then.rank
     asked = Asked(
@@ -119,8 +121,8 @@ def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[
         together=both.gain if len(every) > 1 else None,
         whole=not run.ranks[0].marked,
         proven=all(one.once(proven) for one in run.ranks),
-        shown="" if len(traces) < 2 else rank_label(traces[lead].origin, lead),
-        ranks=len(traces),
+        shown="" if len(origins) < 2 else rank_label(origins[lead], lead),
+        ranks=len(origins),
     )
     return asked, lead, [one.analysis for one in run.ranks]
 
@@ -128,7 +130,9 @@ def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[
 def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     options, rules = choices.options(), choices.rules()
     contexts = [context_of(trace, options) for trace in traces]
-    ranks = [Facts(analyze_context(context), context) for context in contexts]
+    every = [Facts(analyze_context(context), context) for context in contexts]
+    ranks = [*compress(every, comparable([one.analysis for one in every]))] or every
+    traces = [one.analysis.trace for one in ranks]
     agreed = disagreeing(traces, {trace.origin.path: one.analysis for trace, one in zip(traces, ranks, strict=True)})
     for at, trace in enumerate(traces):
         if trace.origin.path in agreed:
@@ -167,7 +171,7 @@ def _irreplayable(facts: Facts) -> NotMeasured | None:
     return None if reason is None else NotMeasured(reason)
 
 
-def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_Supposed]:
+def _supposed(run: _Run, known: Sequence[int | None], wanted: Wanted) -> Iterator[_Supposed]:
     """Each of the changes that are asked for."""
     for name in wanted.without:
         gain = Gain("without", name)
@@ -177,7 +181,6 @@ def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_S
         yield _of_part(run, gain, share) if name in PARTS else _of_names(run, gain, share)
     for name in wanted.overlap:
         yield _each(run, Gain("overlap", name), lambda facts: _by_rule(facts, _EXPOSED))
-    known = [trace.origin.rank for trace in traces]
     for rank in wanted.ranks:
         if rank not in known:
             there = [each for each in known if each is not None]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import Phrase, joined, ranges
+from traceanalyze.errors import Phrase, listed, ranges
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 
@@ -450,8 +450,8 @@ class Cluster(NamedTuple):
     """Position of each rank in the report: some cannot be compared."""
     between: ExposedWaits | None = None
     """That in sends and receives; None where there are none, or where they are all that is known, and not of all."""
-    left_out: frozenset[int | None] = frozenset()
-    """Ranks that were recorded, but are not among these: not chosen, or damaged."""
+    recorded: frozenset[int | None] = frozenset()
+    """All ranks of the run that were, these and such as were not chosen, or are damaged."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -460,7 +460,7 @@ class Cluster(NamedTuple):
 
     def absence(self, rank: int) -> Phrase:
         """What became of one of these."""
-        return Phrase("left out") if rank in self.left_out else Phrase("not recorded")
+        return Phrase("left out") if rank in self.recorded else Phrase("not recorded")
 
     @property
     def absent(self) -> Phrase:
@@ -468,7 +468,7 @@ class Cluster(NamedTuple):
         found: dict[Phrase, list[int]] = {}
         for rank in self.missing_ranks:
             found.setdefault(self.absence(rank), []).append(rank)
-        return joined(", ", [Phrase("{state} ({ranks})", state, ranges(of)) for state, of in found.items()])
+        return listed(Phrase("{state} ({ranks})", state, ranges(of)) for state, of in found.items())
 
     def part(self, key: str) -> NDArray[np.int64] | None:
         """(ranks, steps) ns of one part; None where some rank cannot tell it."""

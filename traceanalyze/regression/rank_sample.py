@@ -177,6 +177,9 @@ def rank_sample(
         )
         raise InputError("{path}: no usable step: {why}", trace.origin.path, why)
     steps, events = rank.side.context.steps, trace.events
+    if not steps.time.any():
+        why = Phrase("no event with a duration is of a known category")
+        raise InputError("{path}: no usable step: {why}", trace.origin.path, why)
     values = counts(rank) | timings(rank)
     # Tokens and samples per second, where the budget says how many a rank handles in a step.
     rates = {"step.tokens_per_s": settings.tokens_per_step, "step.samples_per_s": settings.samples_per_step}

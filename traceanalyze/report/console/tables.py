@@ -32,7 +32,7 @@ def pick(table: Table, top: int, *, everything: bool) -> Picked:
         rows = tuple(row for row in rows if row[table.keys.index(table.skip_zero)] != 0)
     if table.worst is not None and len(rows) > max(MANY_ROWS, top):
         by = table.keys.index(table.worst)
-        ordered = sorted(rows, key=lambda row: -cast("int", row[by]))
+        ordered = sorted(rows, key=lambda row: -_measured(row[by]))
         return Picked(tuple(ordered[:top]), len(rows) - top, worst_first=True)
     return Picked(rows, 0)
 
@@ -66,7 +66,7 @@ def telling(table: Table, lead: str) -> list[int]:
         by = table.keys.index(table.bar)
         return [at for at in sorted(places, key=lambda at: -amount(rows[at][by])) if amount(rows[at][by]) >= SMALL]
     if table.worst is not None:
-        cells = {index: [amount(row[index]) for row in rows] for index in numbers}
+        cells = {index: [_measured(row[index]) for row in rows] for index in numbers}
         # How far off the middle a rank is, in parts of the largest.
         odd = {at: max(abs(c[at] - sorted(c)[len(c) // 2]) / (max(c) or 1) for c in cells.values()) for at in places}
         return sorted(places, key=lambda at: (rows[at][0] != lead, -odd[at]))
@@ -79,6 +79,11 @@ def amount(value: Value) -> float:
         return float("inf")
     number = value.number if isinstance(value, Quantity) else value
     return abs(float(number)) if isinstance(number, int | float) else 0.0
+
+
+def _measured(value: Value) -> float:
+    """The same; nothing where it was not measured, which is not the worst."""
+    return 0.0 if isinstance(value, NotMeasured) else amount(value)
 
 
 MIN_FLEXIBLE = 12

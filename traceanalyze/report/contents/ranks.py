@@ -147,8 +147,14 @@ def ranks_sentences(
     head = _headline(
         [labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], of_counted
     )
-    values = ("rank", Kind.TEXT, spans([labels[at] for at in cut])), ("count", Kind.COUNT, len(cut))
-    return head, *((Message(_SAY["rank_cut" if len(cut) == 1 else "ranks_cut"], values),) if cut else ())
+    # Of ranks that took no time nothing was recorded, which is told of each.
+    return *((head,) if any(times) else ()), *left_out([labels[at] for at in cut])
+
+
+def left_out(labels: Sequence[str]) -> tuple[Message, ...]:
+    """That some ranks are compared with no others."""
+    values = ("rank", Kind.TEXT, spans(labels)), ("count", Kind.COUNT, len(labels))
+    return (Message(_SAY["rank_cut" if len(labels) == 1 else "ranks_cut"], values),) if labels else ()
 
 
 def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside) -> Message:

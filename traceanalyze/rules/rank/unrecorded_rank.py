@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     "RNK105",
     "unrecorded-rank",
     title={
-        "": "a rank that others may wait for was not recorded or is left out",
-        "tasks": "waiting for ranks that were not recorded or are left out",
-        "rank": "waiting for a rank that was not recorded or is left out",
+        "": "others may wait for a missing rank",
+        "tasks": "waiting for missing ranks",
+        "rank": "waiting for a missing rank",
     },
     sentence={
         "": (
