@@ -116,7 +116,7 @@ int tree(const Bytes& text) {
     std::vector<std::int32_t> track(count);
     std::vector<std::uint8_t> rank(count);
     for (std::size_t i = 0; i < count; ++i) start[i] = text[3 * i], length[i] = text[3 * i + 1], track[i] = text[3 * i + 2] & 3;
-    const trace_tree_events events = {start.data(), length.data(), track.data(), rank.data(), count, 4, 0};
+    const trace_tree_events events = {start.data(), length.data(), track.data(), rank.data(), nullptr, count, 4, 0};
     return library(trace_tree_own, &events, own.data());
 }
 

@@ -7,6 +7,7 @@
 namespace fuzz {
 namespace {
 
+constexpr std::int32_t kThreads = 4;
 constexpr std::size_t kEvent = 6;  // bytes of one: start, length, thread and rank, by how much both are shifted
 
 struct Events {
@@ -27,8 +28,8 @@ struct Events {
             key.push_back(p[4] >> 6);
         }
     }
-    [[nodiscard]] trace_tree_events given(bool lengths) const {
-        return {start.data(), lengths ? length.data() : end.data(), track.data(), rank.data(), start.size(), 4, tick};
+    [[nodiscard]] trace_tree_events given() const {
+        return {start.data(), length.data(), track.data(), rank.data(), nullptr, start.size(), kThreads, tick};
     }
 };
 
@@ -36,11 +37,12 @@ void run(const std::uint8_t* data, std::size_t size) {
     const Events events(data, size);
     const std::size_t count = events.start.size();
     std::vector<std::int32_t> order(count), parent(count), stop(count);
-    std::vector<std::int64_t> start(count), end(count), own(count), alone(count);
-    trace_tree tree = {order.data(), parent.data(), stop.data(), start.data(), end.data(), own.data(), 0};
-    const trace_tree_events given = events.given(false), by_length = events.given(true);
+    std::vector<std::int64_t> start(count), end(count), own(count), alone(count), bounds(kThreads + 1);
+    trace_tree tree = {order.data(), parent.data(), stop.data(), start.data(), end.data(), own.data(), bounds.data(), 0};
+    const trace_tree_events given = events.given();
     require(trace_tree_build(&given, &tree) == TRACE_SCAN_OK, "build");
-    require(trace_tree_own(&by_length, alone.data()) == TRACE_SCAN_OK, "own");
+    require(trace_tree_own(&given, alone.data()) == TRACE_SCAN_OK, "own");
+    require(bounds[0] == 0 && bounds[kThreads] == static_cast<std::int64_t>(count), "all are of some thread");
 
     std::vector<bool> seen(count);
     std::vector<std::int64_t> left(count);  // of each, without its children so far
@@ -53,6 +55,9 @@ void run(const std::uint8_t* data, std::size_t size) {
         if (events.track[row] != before) last[count] = INT64_MIN;
         require(events.track[row] >= before, "thread after thread");
         before = events.track[row];
+        const auto thread = static_cast<std::size_t>(before), place = i;
+        require(static_cast<std::size_t>(bounds[thread]) <= place && place < static_cast<std::size_t>(bounds[thread + 1]),
+                "between the bounds of its thread");
         require(start[i] == events.start[row] && end[i] >= start[i] && end[i] <= events.end[row], "only ends are cut");
         require(parent[i] >= -1 && parent[i] < static_cast<std::int32_t>(i), "parents before children");
         require(stop[i] > static_cast<std::int32_t>(i) && static_cast<std::size_t>(stop[i]) <= count, "descendants follow");
@@ -68,6 +73,18 @@ void run(const std::uint8_t* data, std::size_t size) {
     for (std::size_t i = 0; i < count; ++i) {
         require(own[i] == left[i] && own[i] >= 0, "own time is what children leave");
         require(alone[static_cast<std::size_t>(order[i])] == own[i], "own times alone are those of the tree");
+    }
+
+    // Where each begins: by looking at all of them.
+    std::vector<std::int64_t> places(count);
+    trace_tree_innermost(&tree, kThreads, events.track.data(), events.start.data(), count, count, places.data());
+    for (std::size_t row = 0; row < count; ++row) {
+        std::int64_t found = -1;
+        for (std::size_t i = 0; i < count && count <= 64; ++i) {
+            const bool same = events.track[static_cast<std::size_t>(order[i])] == events.track[row];
+            if (same && start[i] <= events.start[row] && events.start[row] < end[i]) found = static_cast<std::int64_t>(i);
+        }
+        require(count > 64 || places[row] == found, "the innermost runs");
     }
 
     std::vector<std::int32_t> key(count);
