@@ -168,7 +168,7 @@ def _run_sample(
     damaged = [trace for trace, usable in zip(traces, fit, strict=True) if not usable]
     # Nobody knows what is missing, so nothing could be said about the run.
     if damaged and not any(fit):
-        path = damaged[0].origin.path
+        path = next(one.origin.path for one in damaged if not one.read.whole)
         raise InputError("{path}: the file is cut short, so it cannot be judged; copy or record it again", path)
     if damaged:
         raise InputError(
