@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from traceanalyze import plugins
-from traceanalyze.errors import Phrase, UsageError
+from traceanalyze.errors import Phrase
 from traceanalyze.pipeline import parts
 from traceanalyze.readers.ascend.folder import around
 from traceanalyze.readers.remote import is_remote, stamp
 from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.sources import place_of, walk
 from traceanalyze.version import __version__
-from traceanalyze.whole_file import whole_file
 
 MOST = 2 << 30
 """Bytes of a cache; what was not used for longest goes first."""
@@ -50,12 +49,18 @@ class Cache(NamedTuple):
         return content
 
     def keep(self, key: str, part: bytes) -> None:
-        """Keep a part, if there is room; others see all of it or nothing."""
-        try:
-            with whole_file(self._path(key)) as file:
-                file.write(part)
-        except (UsageError, OSError):
-            return
+        """Keep a part, if there is room; others see all of it or nothing.
+
+        Nobody waits until it is on the disk: what a crash of the machine damages is made again.
+        """
+        hidden = self.folder / f".{os.urandom(8).hex()}{_ENDING}"
+        with suppress(OSError):
+            try:
+                hidden.write_bytes(part)
+                hidden.replace(self._path(key))
+            except BaseException:
+                hidden.unlink(missing_ok=True)
+                raise
 
     def trim(self) -> None:
         """Delete the oldest-used parts of a cache that is too large."""

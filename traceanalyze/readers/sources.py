@@ -204,7 +204,7 @@ def expand(paths: Sequence[str], *, required: bool = True) -> Selection:
 
 def place_of(path: str) -> str:
     """What is the same for all paths of a file."""
-    return path if is_remote(path) else str(Path(path).resolve())
+    return path if is_remote(path) else os.path.realpath(path)
 
 
 def remote_files(text: str) -> tuple[Phrase | None, tuple[Source, ...]]:

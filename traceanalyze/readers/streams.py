@@ -109,11 +109,13 @@ class StoredBytes:
         self._most = end - begin
         if begin:
             cast("BinaryIO", self._file).seek(begin)
-        self._buffer = memoryview(bytearray(_BLOCK))
+        self._buffer = memoryview(b"")
 
-    def read(self) -> bytes:
+    def read(self, most: int = _BLOCK) -> bytes:
         """Some bytes, none at the end."""
-        return bytes(self._buffer[: self.readinto(self._buffer)])
+        if len(self._buffer) < most:
+            self._buffer = memoryview(bytearray(most))
+        return bytes(self._buffer[: self.readinto(self._buffer[:most])])
 
     def readinto(self, buffer: memoryview) -> int:
         """Fill the beginning of `buffer`; the number of bytes, 0 at the end."""
@@ -185,6 +187,10 @@ _PART_BYTES = 1 << 25
 _EVENT = regex(rb'(?<=,)\s{0,256}\{\s{0,256}"(?:ph|name|cat|ts|pid|tid)"\s{0,256}:')
 
 
+_FIRST_BYTES = 1 << 14
+"""How much is read to see whether it is packed: where it is, the head is in it."""
+
+
 class Stream:
     """Text of a source; `fault` and `trailing_bytes` are final at its end. Use it as a context manager."""
 
@@ -204,11 +210,12 @@ class Stream:
         # What comes over a network is waited for in a thread, too.
         remote = ahead and is_remote(source.path)
         try:
-            first = _at_least(HEAD_BYTES, iter(self._stored.read, b""))
+            first = _at_least(_FIRST_BYTES, iter(partial(self._stored.read, _FIRST_BYTES), b""))
             self.compressed = bool(source.member) or first.startswith((GZIP_MAGIC, ZSTD_MAGIC))
             self._threaded = self.compressed or remote
             if not self._threaded:
                 self._direct = self._stored
+                first = _at_least(HEAD_BYTES, chain((first,), iter(self._stored.read, b"")))
             self._blocks = self._unpacked(first, ahead=ahead) if self._threaded else iter((first,))
             self.head = _at_least(HEAD_BYTES, self._blocks)
         except BaseException:
