@@ -169,6 +169,15 @@ def test_a_damaged_part_is_made_again(run, tmp_path, damage):
     assert run() == (first, [])
 
 
+def test_a_part_of_another_rank_is_no_hit(run, tmp_path):
+    first = run()[0]
+    one, other, _ = (tmp_path / "cache").glob("*.part")
+    shutil.copy(one, other)
+    found, again = run()
+    assert (found, len(again)) == (first, 1)
+    assert run() == (first, [])
+
+
 def test_a_run_that_was_killed_goes_on_where_it_was(run, monkeypatch, analysed):
     made = results.made
 
@@ -209,12 +218,20 @@ def test_a_folder_that_cannot_be_is_no_cache(run, place, tmp_path, monkeypatch):
     assert told[0].startswith("no cache: ")
 
 
-def test_a_full_disk_is_no_error(run, monkeypatch):
-    def full(*_, **__):
+def test_a_full_disk_is_no_error_and_nothing_is_left_behind(run, tmp_path, monkeypatch):
+    write_bytes = Path.write_bytes
+
+    def full(path, content):
+        write_bytes(path, content[:9])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tempfile.mkstemp", full)
-    assert run()[1] == run()[1] == ALL
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        assert run()[1] == run()[1] == ALL
+    assert not any((tmp_path / "cache").iterdir())
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(PermissionError()))
+    assert run()[1] == ALL
+    assert not any((tmp_path / "cache").iterdir())
 
 
 def test_the_users_folder(monkeypatch, tmp_path):

@@ -211,6 +211,17 @@ def test_a_share_that_is_run_again_forgets_what_failed(tmp_path, monkeypatch):
     assert not [*folder.glob("faults-*")]
 
 
+def test_a_part_of_another_rank_is_none_of_its_own(tmp_path):
+    path = ranks_of(tmp_path / "run")
+    folder = shared_out([path], tmp_path / "parts", 1)
+    (other,), (own,) = folder.glob("*-0.part"), folder.glob("*-2.part")
+    shutil.copy(other, own)
+    with pytest.raises(InputError, match=r"1 of 3 recordings are missing or damaged \(.*rank2.json\); run their"):
+        merged_reports(str(folder), Detail.NORMAL, ALONE)
+    shared_out([path], folder, 1)
+    assert merged_reports(str(folder), Detail.NORMAL, ALONE)
+
+
 def test_shares_that_are_missing_or_damaged_are_named(tmp_path):
     path, folder = ranks_of(tmp_path / "run"), tmp_path / "parts"
     with pytest.raises(InputError, match="no parts"):

@@ -224,6 +224,16 @@ class ModuleMemory(NamedTuple):
     samples: int
 
 
+class Bulk(NamedTuple):
+    """What is known of the events of a trace that were let go."""
+
+    content: tuple[int, int, int]
+    """As `Trace.content`."""
+    start: int
+    """First start, on the trace's clock; so is `end`, the last one."""
+    end: int
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One rank's recording. Time is int64 ns; absolute time is `base_ns` + t."""
@@ -266,18 +276,22 @@ class Trace:
     environment: Mapping[str, str] | None = None
     """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty
     text was not set. None where the profile states none."""
-    times: tuple[int, int, int] | None = None
-    """Of a trace without its bulk: how many events it had, and checksums of their times; see `content`."""
+    bulk: "Bulk | None" = None
+    """Of a trace without its bulk what is known of that."""
 
     @property
     def content(self) -> tuple[int, int, int]:
         """What tells recordings apart: the number of events, and checksums of their starts and durations."""
+        if self.bulk is not None:
+            return self.bulk.content
         start, length = (crc32(np.ascontiguousarray(each).data) for each in (self.events.ts, self.events.dur))
-        return self.times or (len(self.events), start, length)
+        return len(self.events), start, length
 
     @property
     def span(self) -> tuple[int, int]:
         """First start and last end, in absolute time; of no events the base."""
+        if self.bulk is not None:
+            return self.base_ns + self.bulk.start, self.base_ns + self.bulk.end
         events = self.events
         start = next((ts for ts in (events.ts, self.instants.ts, self.flows.ts) if len(ts)), np.zeros(1, np.int64))
         end = events.ts + events.dur if len(events) else start

@@ -28,7 +28,7 @@ from traceanalyze.model.native import give_back
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail, DeviceClass
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
-from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
+from traceanalyze.pipeline.gather import ReadProgress, gather, without_events
 from traceanalyze.pipeline.recordings import (
     IDS,
     MOST_TOGETHER,
@@ -257,13 +257,13 @@ class _Ranks:
         """Look at a trace, and return what is needed to group it."""
         if self.kept is None:
             self.kept = trace
-            return sampled(trace)
+            return without_events(trace)
         if not self.analysed[0]:
             self._longest = self._analyse(self.kept)
         length = self._analyse(trace)
         if length > self._longest:
             self.kept, self._longest = trace, length
-        return sampled(trace)
+        return without_events(trace)
 
     def _analyse(self, trace: Trace) -> int:
         """Its mean step, ns."""

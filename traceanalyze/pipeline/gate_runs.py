@@ -15,7 +15,7 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import Apart, InputError, Phrase, UsageError, listed
 from traceanalyze.model.trace import YEAR_2000_NS, Run, Trace, at_other_times
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
+from traceanalyze.pipeline.gather import ReadProgress, gather, without_events
 from traceanalyze.pipeline.selection import Chosen, parse_numbers
 from traceanalyze.ranks.results import spans
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
@@ -108,7 +108,7 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
                 chosen=chosen,
                 findings=counting,
             )
-        return sampled(trace)
+        return without_events(trace)
 
     read = gather(paths, sample, progress=progress)
     if read.failed and reading.choices.ranks is None:

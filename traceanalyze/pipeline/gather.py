@@ -17,7 +17,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import StepKey, step_keys
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.columns import strings_of
-from traceanalyze.model.trace import Events, Flows, Instants, Trace
+from traceanalyze.model.trace import Bulk, Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.source import Source
@@ -110,24 +110,24 @@ def progress_over(progress: ReadProgress | None, sources: Sequence[Source]) -> l
     return [progress_of(progress, source, number) for source, number in zip(sources, numbers, strict=True)]
 
 
-def sampled(trace: Trace) -> Trace:
+def without_events(trace: Trace) -> Trace:
     """The trace without its bulk: what it says of itself, its begin and end, and what tells recordings apart."""
-    events, instants, flows = trace.events, trace.instants, trace.flows
+    start, end = trace.span
     return replace(
         trace,
-        times=trace.content,
+        bulk=Bulk(trace.content, start - trace.base_ns, end - trace.base_ns),
         strings=strings_of([b""]),
-        events=_few(events, events.ts + events.dur),
-        instants=_few(instants, instants.ts),
-        flows=_few(flows, flows.ts),
+        tracks=trace.tracks[:0].copy(),
+        events=_none(trace.events),
+        instants=_none(trace.instants),
+        flows=_none(trace.flows),
     )
 
 
-def _few(columns: Columns, end: NDArray[np.int64]) -> Columns:
-    """The rows with the first start and the last end; no arguments."""
-    rows = sorted({int(columns.ts.argmin()), int(end.argmax())}) if len(end) else []
+def _none(columns: Columns) -> Columns:
+    """No rows, and no arguments."""
     few = {name: getattr(columns, name) for name in type(columns).__annotations__}
-    return type(columns)(**{name: {} if name == "fields" else column[rows] for name, column in few.items()})
+    return type(columns)(**{name: {} if name == "fields" else column[:0].copy() for name, column in few.items()})
 
 
 def write_events(
@@ -155,7 +155,7 @@ def write_events(
 
     def seen(trace: Trace) -> Trace:
         types.update({name: str(column.value.dtype) for name, column in trace.events.fields.items()})
-        return sampled(trace)
+        return without_events(trace)
 
     read = gather(paths, seen, progress=progress)
 

@@ -17,7 +17,7 @@ from traceanalyze.model.table import Message, NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.choices import Choices, path_texts, span_of
-from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, sampled
+from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, without_events
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.ranks.match import clock_offsets
@@ -330,7 +330,7 @@ def _ranks(
 
     def analysed(trace: Trace) -> Trace:
         context = Context(trace, options._replace(agreed=agreed.get(trace.origin.path)))
-        small = replace(sampled(context.trace), process_names=trace.process_names)
+        small = replace(without_events(context.trace), process_names=trace.process_names)
         analysis = analyze_context(context)
         begin[trace.origin.path] = context.begin if context.mode != Mode.EMPTY else 0
         drawn[trace.origin.path] = overlay(context, analysis, (), words)

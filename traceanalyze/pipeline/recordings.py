@@ -27,7 +27,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import sampled
+from traceanalyze.pipeline.gather import without_events
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
 from traceanalyze.rules.config import Plan
@@ -321,7 +321,7 @@ def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
 def without_bulk(one: AnalysedRank) -> AnalysedRank:
     """The same with a sample of its trace, and with what the analysis remarks, as on patterns that match nothing."""
     trace = one.analysis.trace
-    return one._replace(analysis=one.analysis._replace(trace=replace(sampled(trace), read=trace.read)))
+    return one._replace(analysis=one.analysis._replace(trace=replace(without_events(trace), read=trace.read)))
 
 
 KEPT_INTERVALS = 200

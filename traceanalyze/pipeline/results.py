@@ -220,7 +220,7 @@ def results(
 
     cache = _opened(work) if many else None
     spool, left, keys = Spool(), dict(enumerate(jobs)), {} if cache is None else _keys(jobs)
-    for at, part, one in () if cache is None else _hits(keys, cache, spool):
+    for at, part, one in () if cache is None else _hits(jobs, keys, cache, spool):
         del left[at]
         if keep is not None:
             keep(at, part)
@@ -258,11 +258,13 @@ def _opened(work: Work) -> Cache | None:
     return None
 
 
-def _hits(keys: Mapping[int, str], cache: Cache, spool: Spool) -> Iterator[tuple[int, bytes, Result]]:
+def _hits(
+    jobs: Sequence[Job], keys: Mapping[int, str], cache: Cache, spool: Spool
+) -> Iterator[tuple[int, bytes, Result]]:
     """What of the jobs is there already: places, parts, and what these hold."""
     for at, key in keys.items():
         part = cache.find(key)
-        one = None if part is None else unpack(part, spool)
+        one = None if part is None else unpack_of(jobs[at].source, part, spool)
         if part is not None and one is not None:
             yield at, part, one
 
@@ -392,6 +394,13 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
     if not isinstance(one, AnalysedRank):
         return None
     return one._replace(analysis=one.analysis._replace(tables=tables), places=places, costs=costs, timeline=timeline)
+
+
+def unpack_of(source: Source, part: bytes, spool: Spool) -> Result | None:
+    """The same; None also where it is the part of another source, as of a file that was copied over the right one."""
+    one = unpack(part, spool)
+    other = isinstance(one, AnalysedRank) and one.analysis.trace.origin.path != source.name
+    return None if other else one
 
 
 def _together(

@@ -26,11 +26,11 @@ from traceanalyze.pipeline.cache import Spool, digest
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.recordings import NO_SNAPSHOTS
-from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack
+from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack_of
 from traceanalyze.pipeline.run_report import reports_of
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.remote import is_remote, shown, stamp
-from traceanalyze.readers.source import STDIN
+from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.sources import Selection, expand
 from traceanalyze.report.model import Report
 from traceanalyze.rules.finding import Outcome
@@ -170,7 +170,7 @@ def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgre
         faults: Any = _section(path, _FAULTS)
         plugins.failed_elsewhere(faults or ())
     sources, spool = asked.selection.sources, Spool()
-    found = {at: _read(Path(folder, f"{run}-{at}.part"), spool) for at in range(len(sources))}
+    found = {at: _read(Path(folder, f"{run}-{at}.part"), one, spool) for at, one in enumerate(sources)}
     made = {at: one for at, one in found.items() if one is not None}
     lost = [sources[at].name for at in found if at not in made]
     if lost:
@@ -198,9 +198,9 @@ def _section(path: Path, name: str) -> object:
         return None
 
 
-def _read(path: Path, spool: Spool) -> Result | None:
+def _read(path: Path, source: Source, spool: Spool) -> Result | None:
     try:
-        return unpack(path.read_bytes(), spool)
+        return unpack_of(source, path.read_bytes(), spool)
     except OSError:
         return None
 

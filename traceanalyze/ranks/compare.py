@@ -157,7 +157,8 @@ def with_summaries(cluster: Cluster, summaries: Sequence[RankSummary]) -> Cluste
 
 
 def _labelled(summaries: Sequence[RankSummary], places: Sequence[int]) -> tuple[RankSummary, ...]:
-    return tuple(replace(one, label=one.label or f"?{at}") for at, one in zip(places, summaries, strict=True))
+    pairs = zip(places, summaries, strict=True)
+    return tuple(one if one.label else replace(one, label=f"?{at}") for at, one in pairs)
 
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
@@ -188,10 +189,14 @@ def comparable(analyses: Sequence[RankAnalysis]) -> list[bool]:
         one.trace.read.whole and not other and bool(one.partitions) == device
         for one, other in zip(analyses, apart, strict=True)
     ]
-    count = Counter(name for one in compress(analyses, found) for name in {*one.steps.name})
+    # Most of them have the same steps.
+    alike = Counter(one.steps.name for one in compress(analyses, found))
+    count: Counter[str] = Counter()
+    for names, ranks in alike.items():
+        count.update(dict.fromkeys(names, ranks))
     usual = {name for name, ranks in count.items() if 2 * ranks > sum(found)}
-    alike = (not usual or not usual.isdisjoint(one.steps.name) for one in analyses)
-    return [fit and like for fit, like in zip(found, alike, strict=True)]
+    unlike = {names for names in {one.steps.name for one in analyses} if usual and usual.isdisjoint(names)}
+    return [fit and one.steps.name not in unlike for fit, one in zip(found, analyses, strict=True)]
 
 
 def longest(step_times: Sequence[int]) -> int:

@@ -85,9 +85,11 @@ def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray
 
     Steps are the same by their names; of equal names the first with the first.
     """
-    numbered = [_numbered(rank.steps) for rank in ranks]
-    shared = [key for key in numbered[0] if all(key in each for each in numbered)]
-    rows = np.array([[each[key] for key in shared] for each in numbered], np.int64).reshape(len(ranks), len(shared))
+    # Most ranks have the same.
+    numbered = {names: _numbered(names) for names in {rank.steps for rank in ranks}}
+    shared = [key for key in numbered[ranks[0].steps] if all(key in each for each in numbered.values())]
+    row = {names: np.array([each[key] for key in shared], np.int64) for names, each in numbered.items()}
+    rows = np.stack([row[rank.steps] for rank in ranks])
     whole = np.ones(len(shared), np.bool_)
     for rank, own in zip(ranks, rows, strict=True):
         whole &= rank.counted[own]

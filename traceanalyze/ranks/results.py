@@ -267,7 +267,8 @@ class RankSummary:
 
     def of_rank(self, rank: int | None) -> RankSummary:
         """The same as the rank that the run made of it."""
-        return replace(self, rank=rank, label="" if rank is None else str(rank))
+        label = "" if rank is None else str(rank)
+        return self if (self.rank, self.label) == (rank, label) else replace(self, rank=rank, label=label)
 
 
 @dataclasses.dataclass(frozen=True)

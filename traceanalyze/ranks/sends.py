@@ -15,7 +15,7 @@ from traceanalyze.model.columns import narrowed, occurs
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.links import MOST_RANKS
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, ExposedWaits, Moved, Partners, RankCollectives, RankSummary
+from traceanalyze.ranks.results import NONE, Cluster, ExposedWaits, Moved, Partners, RankCollectives, RankSummary
 from traceanalyze.ranks.waits import in_common
 
 _SEND, _RECEIVE, _BOTH = (TYPES.index(kind) for kind in ("send", "recv", "send_recv"))
@@ -155,9 +155,12 @@ def _all_sends(ranks: Sequence[RankSummary], rows: NDArray[np.int64]) -> _Sends:
     labels: dict[str, int] = {}
     found = []
     for rank, common in zip(ranks, rows, strict=True):
+        of = np.array([labels.setdefault(one.label, len(labels)) for one in rank.groups], np.int64)
+        if not len(rank.partners.row):
+            found.append((NONE,) * 6)
+            continue
         own, (step, inside) = rank.collectives, in_common(rank, common)
         row = np.flatnonzero(inside & POINT_TO_POINT[own.kind])
-        of = np.array([labels.setdefault(one.label, len(labels)) for one in rank.groups], np.int64)
         time = own.end[row] - own.start[row]
         found.append((row, step[row], of[own.group[row]] if len(row) else row, own.kind[row], own.bytes[row], time))
     first = np.cumsum([0, *(len(each[0]) for each in found)])
@@ -174,8 +177,9 @@ def _all_ends(ranks: Sequence[RankSummary], sends: _Sends) -> _Ends:
     size = dict.fromkeys(sends.labels, 0)
     for one in (one for rank in ranks for one in rank.groups):
         size[one.label] = max(size[one.label], one.size)
-    found = []
-    for at, rank in enumerate(ranks):
+    found = [(NONE,) * 5]
+    for at in np.flatnonzero(np.diff(sends.first)).tolist():
+        rank = ranks[at]
         row, told = sends.row[sends.first[at] : sends.first[at + 1]], rank.partners
         own, number, kind, each = (column[occurs(told.row, row)].astype(np.int64) for column in told)
         of = sends.first[at] + np.searchsorted(row, own)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path, PurePath
@@ -63,6 +64,7 @@ def numbered_ranks(paths: Sequence[str], lost: Collection[str] = ()) -> list[int
     return numbers if whole else None
 
 
+@lru_cache(1 << 16)
 def run_folder(path: str) -> str:
     """The folder that stands for a run: that of the file, or the one above if that is named after a rank."""
     parent = PurePath(path.replace(ARCHIVE_MARK, "/")).parent
