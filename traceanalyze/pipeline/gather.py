@@ -121,6 +121,8 @@ def without_events(trace: Trace) -> Trace:
         events=_none(trace.events),
         instants=_none(trace.instants),
         flows=_none(trace.flows),
+        process_names={},
+        thread_names={},
     )
 
 

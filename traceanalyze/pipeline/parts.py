@@ -4,12 +4,13 @@ A part is an archive of sections, `summary.npy` and the like, which `numpy.load`
 two lines of JSON, what there is and the value made of it, and then the arrays, one after another by their types: of
 each a row of bytes for the lowest byte of all numbers, one for the next, and so on, which compresses better. `numbers`
 are the types and how many numbers of each there are, `arrays` what is one of them: `[type, start, shape, own type]`;
-where its first value follows, differences to the one before are stored. `texts` are stored once, and `classes` named.
+where its first value follows, differences to the one before are stored. `texts` are stored once, `classes` named, and
+`columns` are what tables declare of theirs.
 
 Of the value, `{"a": place}` is one of the arrays, `{"s": place}` one of the texts, `{"t": […]}` a tuple, `{"m": [keys,
 values]}` a mapping, and `{"3": […]}` an object of that class, with values of the first of its fields; the others are as
 usual. A tuple of many numbers is `{"n": place}` of an array, of many texts `{"w": place}` of an array of places, of
-many objects `{"o": [class, …]}` with a tuple a field. Nothing in it is code: only classes that hold data are made.
+many objects `{"o": [class, …]}` with a tuple a field; a column is `{"c": [place, values]}`. Nothing in it is code: only classes that hold data are made.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from math import prod
+from operator import attrgetter
 from sys import intern
 from typing import Any, TypeAlias
 
@@ -32,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError, Phrase
-from traceanalyze.model.table import Between, Sentence, Word
+from traceanalyze.model.table import Between, Column, Kind, Sentence, Word
 
 Json: TypeAlias = Any
 
@@ -51,6 +53,7 @@ _MOST = np.array([2**7 - 1, 2**15 - 1, 2**31 - 1])
 _LONG = 16
 """Texts from so many characters on are stored once: many tables name the same kernels."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
+_DECLARED = attrgetter(*(each.name for each in fields(Column) if each.name not in {"backward", "values"}))
 _STORED = frozenset("biuf")
 """Kinds of arrays that are stored as numbers; the others are texts and objects."""
 
@@ -96,7 +99,8 @@ def dumps(value: object) -> bytes:
     writer = _Writer()
     made = writer.plain(value)
     numbers, arrays, rows = _stored(writer.arrays)
-    about = {"classes": [*map(_name, writer.classes)], "texts": [*writer.texts], "numbers": numbers, "arrays": arrays}
+    once = {"classes": [*map(_name, writer.classes)], "texts": [*writer.texts], "columns": [*writer.columns]}
+    about = once | {"numbers": numbers, "arrays": arrays}
     return b"\n".join((_json(about), _json(made), rows))
 
 
@@ -130,6 +134,8 @@ class _Writer:
         self.arrays: list[NDArray[Any]] = []
         self.classes: dict[Any, str] = {}
         self.texts: dict[str, int] = {}
+        self.columns: dict[tuple[Any, ...], int] = {}
+        """By what tables declare of them."""
         self._known: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], int] = {}
         """Arrays by what they are: many parts of many steps are none."""
 
@@ -158,6 +164,11 @@ class _Writer:
             values.pop()
         return {self._class(kind): [*map(self.plain, values)]}
 
+    def column(self, value: Column) -> Json:
+        if value.backward:
+            return self.fielded(value)
+        return {"c": [self.columns.setdefault(_DECLARED(value), len(self.columns)), self.plain(value.values)]}
+
     def other(self, value: Any) -> Json:
         kind: Any = type(value)
         return {self._class(kind): self._each((*_taken(kind)(value),))}
@@ -180,7 +191,7 @@ class _Writer:
             # Whole numbers too large for 64 bits would become others.
             return {"n": self._array(array)} if array.dtype == np.dtype(kind) else None
         names, _ = _fields(kind)
-        if not names:
+        if not names or kind is Column:
             return None
         columns = (self.several(tuple(getattr(each, name) for each in value)) for name in names)
         return {"o": [self._class(kind), *columns]}
@@ -210,7 +221,7 @@ class _Ways(dict[Any, "Callable[[_Writer, Any], Json] | None"]):
 
 
 _WAYS = _Ways(dict.fromkeys(_PLAIN))
-_WAYS |= {str: _Writer.text, tuple: _Writer.several, np.ndarray: _Writer.numbers}
+_WAYS |= {str: _Writer.text, tuple: _Writer.several, np.ndarray: _Writer.numbers, Column: _Writer.column}
 
 
 def _stored(arrays: Sequence[NDArray[Any]]) -> tuple[dict[str, int], list[Json], bytes]:
@@ -360,12 +371,18 @@ def _class(name: str) -> Callable[..., Any]:
     raise TypeError(f"{name}: no class that holds data")
 
 
+@lru_cache(1 << 12)
+def _declared(key: str, kind: str, *more: Any) -> Column:
+    """A column without values."""
+    return Column(key, Kind(kind), *more)
+
+
 class _Reader:
     """Values from JSON and arrays."""
 
     def __init__(self, about: Json, rows: bytes, known: dict[Any, Any] | None) -> None:
         self._shared = known
-        self._texts = [*map(intern, about["texts"])]
+        self._texts, self._columns = [*map(intern, about["texts"])], about["columns"]
         stored = dict(_read(rows, about["numbers"]))
         self._arrays = [self._array(stored[name], *each) for name, *each in about["arrays"]]
         self._makers: dict[str, Callable[[Json], Any]] = {
@@ -376,6 +393,7 @@ class _Reader:
             "n": self._several,
             "w": self._names,
             "o": self._alike,
+            "c": self._column,
         }
         self._makers |= {str(at): _maker(name) for at, name in enumerate(about["classes"])}
 
@@ -400,6 +418,10 @@ class _Reader:
     def _alike(self, value: Json) -> Any:
         at, *columns = value
         return tuple(map(self._makers[at], zip(*columns, strict=True)))
+
+    def _column(self, value: Json) -> Column:
+        at, values = value
+        return _declared(*self._columns[at]).of(values)
 
     def _array(self, stored: NDArray[Any], start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         stored = stored[start : start + prod(shape)]
