@@ -9,9 +9,6 @@ from itertools import compress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from traceanalyze import plugins
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import StepKey, step_keys

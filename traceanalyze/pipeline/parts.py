@@ -10,7 +10,8 @@ where its first value follows, differences to the one before are stored. `texts`
 Of the value, `{"a": place}` is one of the arrays, `{"s": place}` one of the texts, `{"t": […]}` a tuple, `{"m": [keys,
 values]}` a mapping, and `{"3": […]}` an object of that class, with values of the first of its fields; the others are as
 usual. A tuple of many numbers is `{"n": place}` of an array, of many texts `{"w": place}` of an array of places, of
-many objects `{"o": [class, …]}` with a tuple a field; a column is `{"c": [place, values]}`. Nothing in it is code: only classes that hold data are made.
+many objects `{"o": [class, …]}` with a tuple a field. A column is `{"c": [place, values]}`. Nothing in it is code: only
+classes that hold data are made.
 """
 
 from __future__ import annotations
@@ -42,14 +43,17 @@ _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ra
 """Of this package, those whose classes may stand in a part."""
 _LEVEL = 4
 """Of compression: the next takes a quarter more time for 1.5 %."""
-_SMALL = 1 << 15
-"""Bytes of a section that is not compressed: of a summary that would take as long as making it."""
+_SMALL = 1 << 16
+"""Bytes from which on a section is compressed, and its numbers are stored so that it compresses well: of the summary of a
+rank that would take as long as all the rest."""
 _MANY = 8
 """From so many on what is alike is stored together."""
 _WHOLE = "|i1", "<i2", "<i4", "<i8"
 """Types of whole numbers."""
 _MOST = np.array([2**7 - 1, 2**15 - 1, 2**31 - 1])
 """What is the most that the first of them hold."""
+_FIRST = 1 << 11
+"""Of so many things that sections hold is looked for what others have, too, whatever it is."""
 _LONG = 16
 """Texts from so many characters on are stored once: many tables name the same kernels."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
@@ -229,7 +233,9 @@ def _stored(arrays: Sequence[NDArray[Any]]) -> tuple[dict[str, int], list[Json],
     length: dict[str, int] = {}
     about: list[Json] = []
     found: dict[str, list[NDArray[Any]]] = {}
-    for array, (name, values, *first) in zip(arrays, _narrow(arrays), strict=True):
+    small = sum(each.nbytes for each in arrays) < _SMALL
+    as_is = ((each.dtype.str, each.ravel()) for each in arrays)
+    for array, (name, values, *first) in zip(arrays, as_is if small else _narrow(arrays), strict=True):
         start = length.get(name, 0)
         length[name] = start + len(values)
         found.setdefault(name, []).append(values)
@@ -377,6 +383,18 @@ def _declared(key: str, kind: str, *more: Any) -> Column:
     return Column(key, Kind(kind), *more)
 
 
+def _one(stored: NDArray[Any], shape: Sequence[int], own: str, *first: int) -> NDArray[Any]:
+    """An array from its numbers."""
+    if first:
+        found = np.add.accumulate(stored, 0, np.int64)
+        found += first[0]
+    else:
+        found = stored
+    # Of thousands of ranks views take as much as what they are of.
+    found = found.astype(own, copy=not first)
+    return found if len(shape) == 1 else found.reshape(shape)
+
+
 class _Reader:
     """Values from JSON and arrays."""
 
@@ -424,18 +442,17 @@ class _Reader:
         return _declared(*self._columns[at]).of(values)
 
     def _array(self, stored: NDArray[Any], start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
-        stored = stored[start : start + prod(shape)]
-        if first:
-            found = np.add.accumulate(stored, 0, np.int64)
-            found += first[0]
-        else:
-            found = stored
-        found = found.astype(own, copy=not first)
-        # Of thousands of ranks views take as much as what they are of.
-        found = found if len(shape) == 1 else found.reshape(shape)
-        # All ranks have the same few kinds of collectives, in the same steps; no two have the same times.
-        few = self._shared is not None and stored.itemsize == 1
-        return self._once((own, *shape, *first, stored.tobytes()), found) if few else found
+        stored, shared = stored[start : start + prod(shape)], self._shared
+        if shared is None:
+            return _one(stored, shape, own, *first)
+        key = (own, *shape, *first, stored.tobytes())
+        found: NDArray[Any] | None = shared.get(key)
+        if found is None:
+            found = _one(stored, shape, own, *first)
+            # Most ranks have the same steps and collectives as the first, and no two the same times.
+            if stored.itemsize == 1 or len(shared) < _FIRST:
+                shared[key] = found
+        return found
 
     def _once(self, key: Any, found: Any) -> Any:
         """What was made of the same before, where that is shared."""
