@@ -44,8 +44,8 @@ _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ra
 _LEVEL = 4
 """Of compression: the next takes a quarter more time for 1.5 %."""
 _SMALL = 1 << 16
-"""Bytes from which on a section is compressed, and its numbers are stored so that it compresses well: of the summary of a
-rank that would take as long as all the rest."""
+"""Bytes from which on a section is compressed, and its numbers are stored so that it compresses well: of the summary of
+a rank that would take as long as all the rest."""
 _MANY = 8
 """From so many on what is alike is stored together."""
 _WHOLE = "|i1", "<i2", "<i4", "<i8"

@@ -108,7 +108,7 @@ def _ranks_table(
     rows = [
         {
             "rank": labels[at],
-            "steps": window_of(analyses[at].steps).count,
+            "steps": int(analyses[at].steps.counted.sum()),
             "step_ns": means[at],
             **{key: shares[at].get(key) for key in parts},
             **({"in_full": whys[at]} if some else {}),
