@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import median, step_labels, window_of
-from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import cluster_tables, comparable, longest
@@ -105,11 +105,12 @@ def _ranks_table(
     some = any(whys)
     keys = "rank", "steps", "step_ns", *parts, *(("in_full",) if some else ())
     order = sorted(range(len(labels)), key=lambda at: (_place(whys[at]), -means[at])) if some else range(len(labels))
+    windows = [window_of(each.steps) for each in analyses]
     rows = [
         {
             "rank": labels[at],
-            "steps": int(analyses[at].steps.counted.sum()),
-            "step_ns": means[at],
+            "steps": windows[at].count,
+            "step_ns": means[at] if windows[at].total else NotMeasured("no_events"),
             **{key: shares[at].get(key) for key in parts},
             **({"in_full": whys[at]} if some else {}),
         }
