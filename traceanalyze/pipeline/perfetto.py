@@ -154,8 +154,7 @@ def _merged(ranks: list[Rank], words: Texts, notes: list[str], *, overlay_only: 
 
 def _end(trace: Trace) -> int:
     """Time of its last event."""
-    events = trace.events
-    return int((events.ts + events.dur).max()) if len(events) else 0
+    return trace.span[1] - trace.base_ns if trace.content[0] else 0
 
 
 def _usable(rank: Rank, words: Texts, notes: list[str]) -> bool:
