@@ -109,8 +109,7 @@ def _last_number(text: str) -> int:
 
 def by_start(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Rows of all that stands on the rows of devices, in order of start."""
-    first, last = int(EventKind.KERNEL), int(EventKind.DEVICE_ANNOTATION)
-    row = ((kind >= first) & (kind <= last)).nonzero()[0]
+    row = rows_of(kind, EventKind.KERNEL, EventKind.DEVICE_ANNOTATION)
     return row[np.argsort(trace.events.ts[row], kind="stable")]
 
 
@@ -191,7 +190,8 @@ def repeated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
 def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
     last = int(end.argmax()) if len(end) else 0
-    if len(end) > 1 and end[last] - np.delete(end, last).max() <= STRAY_LIMIT_NS:
+    others = [int(each.max(initial=-_NEVER)) for each in (end[:last], end[last + 1 :])]
+    if len(end) > 1 and int(end[last]) - max(others) <= STRAY_LIMIT_NS:
         return end  # Of the device alone another one ends late enough.
     counted = ~occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
     if np.count_nonzero(counted) < 2:
