@@ -243,8 +243,8 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
     return Scan(
         strings=strings,
         tracks=given.array(_TRACKS, code, width=2),
-        events=Events(*given.columns(_EVENTS, events), given.fields(_FIELDS, event_fields)),
-        instants=Instants(*given.columns(_INSTANTS, instants), given.fields(of_instants, instant_fields)),
+        events=Events(*given.columns(_EVENTS, events), fields=given.fields(_FIELDS, event_fields)),
+        instants=Instants(*given.columns(_INSTANTS, instants), fields=given.fields(of_instants, instant_fields)),
         flows=Flows(*given.columns(_FLOWS, (time, code, code, np.int64, np.uint8))),
         metadata=_metadata(given, strings),
         header=dict(zip(header[::2], header[1::2], strict=True)),
