@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from functools import cache
+from functools import cache, cached_property
 from math import nan
 from operator import index
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +20,10 @@ Rows: TypeAlias = NDArray[np.signedinteger[Any]]
 """Numbers of rows, of a thing for each of many others; -1: none. What is kept of them is kept short."""
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
+
+
+_SHORT_TEXT = 1 << 20
+"""Bytes of a dictionary that are cheap to have twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +50,17 @@ class Strings:
 
     def texts(self, codes: NDArray[np.signedinteger[Any]]) -> Iterator[str]:
         """The strings of many codes, each as `text` has it; what one costs by itself is mostly indexing."""
+        bounds = zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True)
+        if whole := self._whole:
+            return (whole[first:last] for first, last in bounds)
         blob = self.blob.data
-        for first, last in zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True):
-            yield str(blob[first:last], "utf-8", "replace")
+        return (str(blob[first:last], "utf-8", "replace") for first, last in bounds)
+
+    @cached_property
+    def _whole(self) -> str:
+        """All strings as one, where they are short and each byte is a character: parts of it take half the time."""
+        blob = self.blob.tobytes() if len(self.blob) <= _SHORT_TEXT else b""
+        return blob.decode() if blob.isascii() else ""
 
     def each(self, codes: NDArray[np.signedinteger[Any]]) -> list[str]:
         """The strings of many codes, each distinct one made once."""

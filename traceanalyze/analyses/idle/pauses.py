@@ -255,9 +255,12 @@ def profiling(context: Context) -> Intervals:
 
 def constant_pauses(context: Context) -> Intervals:
     """When the program stands still for the same time in every step: mostly there are too few stretches for that."""
-    least, own, still = max(TIMES, len(context.all_steps)), context.op_nest.own, context.once(_still)
-    room = ((still.end - still.start) // LEAST_NS).sum()
-    found = [_between] if room >= least and len(context.once(_silence).start) >= least else []
+    steps, own, still = context.all_steps, context.op_nest.own, context.once(_still)
+    least = max(TIMES, len(steps))
+    # Steps in which such a stretch begins, at most: mostly not each.
+    first, last = (np.searchsorted(steps.host_start, at, "right") for at in (still.start, still.end - LEAST_NS))
+    in_all = (last - first + 1).sum() >= len(steps)
+    found = [_between] if in_all and len(context.once(_silence).start) >= least else []
     found += [_inside] if (own[own >= LEAST_NS] // LEAST_NS).sum() >= least else []
     constant = ((each.start[each.constant], each.end[each.constant]) for each in map(context.once, found))
     return intervals.union(*(intervals.merge(*each) for each in constant))

@@ -143,7 +143,7 @@ def _device_begins_early(
     start = ts[row]
     if not (np.diff(start) > STRAY_LIMIT_NS).any():
         return row[:0]
-    host = None if others is None else int(ts[first] if others[first] else ts[others].min())
+    host = None if others is None else int(ts[first] if others[first] else ts.min(where=others, initial=_NEVER))
     following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
     ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
     if host is not None and len(ends) and ends[-1] < len(row):

@@ -201,19 +201,19 @@ class _Arrays:
         ends = self.array(first + 1, np.int64).tolist()
         return [blob[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
-    def columns(self, first: int, dtypes: Sequence[DTypeLike]) -> list[Any]:
+    def columns(self, first: int, dtypes: Sequence[DTypeLike]) -> list[NDArray[Any]]:
         return [self.array(first + place, dtype) for place, dtype in enumerate(dtypes)]
 
-    def fields(self, first: int, fields: Sequence[Field]) -> dict[str, Sparse]:
-        """Columns of fields by name, two arrays each."""
+    def table(self, first: int, dtypes: Sequence[DTypeLike], first_field: int, fields: Sequence[Field]) -> list[Any]:
+        """Columns, and by name those of fields, two arrays each."""
         sparse, known = {}, dict[int, NDArray[np.uint32]]()
         for at, field in enumerate(fields):
             # Many fields are of the same events.
-            rows = self.array(first + 2 * at, np.uint32)
+            rows = self.array(first_field + 2 * at, np.uint32)
             same = known.setdefault(len(rows), rows)
             rows = same if rows is not same and (rows == same).all() else rows
-            sparse[field.name] = Sparse(rows, self.array(first + 2 * at + 1, _VALUE_TYPES[field.kind]))
-        return sparse
+            sparse[field.name] = Sparse(rows, self.array(first_field + 2 * at + 1, _VALUE_TYPES[field.kind]))
+        return [*self.columns(first, dtypes), sparse]
 
 
 def _metadata(given: _Arrays, strings: Strings) -> list[Metadata]:
@@ -243,8 +243,8 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
     return Scan(
         strings=strings,
         tracks=given.array(_TRACKS, code, width=2),
-        events=Events(*given.columns(_EVENTS, events), fields=given.fields(_FIELDS, event_fields)),
-        instants=Instants(*given.columns(_INSTANTS, instants), fields=given.fields(of_instants, instant_fields)),
+        events=Events(*given.table(_EVENTS, events, _FIELDS, event_fields)),
+        instants=Instants(*given.table(_INSTANTS, instants, of_instants, instant_fields)),
         flows=Flows(*given.columns(_FLOWS, (time, code, code, np.int64, np.uint8))),
         metadata=_metadata(given, strings),
         header=dict(zip(header[::2], header[1::2], strict=True)),
