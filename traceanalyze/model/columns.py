@@ -44,6 +44,10 @@ class Strings:
         """Bytes of one string as decoded from JSON; not necessarily UTF-8."""
         return self.blob[self.offsets[code] : self.offsets[code + 1]].tobytes()
 
+    def may_have(self, text: str) -> bool:
+        """Whether a text is part of any string, or of some that follow each other."""
+        return text in self._whole if self._whole else text.encode() in self.blob.tobytes()
+
     def text(self, code: int) -> str:
         """One string for people: undecodable bytes become U+FFFD."""
         return self.raw(code).decode("utf-8", "replace")

@@ -240,10 +240,10 @@ def _trace(
 
 def _graphs(trace: Trace) -> tuple[int, int]:
     """How often graphs were captured, and launched."""
-    names = trace.strings.blob.tobytes()
+    strings, names = trace.strings, trace.events.name
     captured, launched = (
-        int(trace.strings.matches(trace.events.name, called.fullmatch).sum()) if part in names else 0
-        for part, called in ((b"BeginCapture", _CAPTURED), (b"GraphLaunch", _LAUNCHED))
+        int(strings.matches(names, called.fullmatch).sum()) if strings.may_have(part) else 0
+        for part, called in (("BeginCapture", _CAPTURED), ("GraphLaunch", _LAUNCHED))
     )
     return captured, launched
 
