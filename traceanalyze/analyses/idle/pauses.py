@@ -268,8 +268,10 @@ def constant_pauses(context: Context) -> Intervals:
 
 def _still(context: Context) -> Intervals:
     """When no thread that launches is in any state: what lasts."""
-    every, states = context.all_steps, (context.once(host_states, track, True).spans for track in _tracks(context))
-    return _lasting(intervals.gaps(intervals.union(*states), int(every.start.min()), int(every.end.max())))
+    found = Intervals(context.all_steps.start.min(keepdims=True), context.all_steps.end.max(keepdims=True))
+    for track in _tracks(context):
+        found = _lasting(intervals.subtract(found, context.once(host_states, track, True).spans))
+    return found
 
 
 def _tracks(context: Context) -> list[int]:

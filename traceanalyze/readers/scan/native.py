@@ -217,11 +217,11 @@ class _Arrays:
 
 
 def _metadata(given: _Arrays, strings: Strings) -> list[Metadata]:
-    codes = given.array(_METADATA, np.int32, width=3).tolist()
-    text = cache(strings.raw)  # a few names and ids, again and again
+    codes = given.array(_METADATA, np.int32, width=3)
+    text = {code: strings.raw(code) for code in {*codes.ravel().tolist()}}  # a few names and ids, again and again
     return [
-        Metadata(text(name), text(pid), text(tid), args)
-        for (name, pid, tid), args in zip(codes, given.texts(_METADATA_TEXTS), strict=True)
+        Metadata(text[name], text[pid], text[tid], args)
+        for (name, pid, tid), args in zip(codes.tolist(), given.texts(_METADATA_TEXTS), strict=True)
     ]
 
 
