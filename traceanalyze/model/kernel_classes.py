@@ -4,16 +4,16 @@ Works on one text at a time and is applied once a distinct name.
 """
 
 import re
-from enum import IntEnum
 from functools import lru_cache
 
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import Code
 
 _NAMES = 4096
 """Names that are known, once looked at: those of many ranks are the same."""
 
 
-class KernelGroup(IntEnum):
+class KernelGroup(Code):
     """What device work is for; the order is that of reports when times are equal."""
 
     MATMUL = 0
@@ -149,7 +149,7 @@ def group_of_op(op: str) -> KernelGroup:
     return next((group for group, pattern in _BY_OP if pattern.search(op)), KernelGroup.OTHER)
 
 
-class TensorCore(IntEnum):
+class TensorCore(Code):
     """Whether a kernel uses matrix units: tensor cores, MFMA."""
 
     NO = 0

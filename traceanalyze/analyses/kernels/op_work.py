@@ -159,17 +159,17 @@ def _of_operators(context: Context, work: Work, known: NDArray[np.int64], op: ND
         return {}
     calls = group(op)
     row = op[calls.first]
-    fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete", "strides")]
+    fields = [context.trace.events.numbers(field, row, -1) for field in ("shapes", "dtypes", "concrete", "strides")]
     # Other strides than 0 change nothing here.
     repeats = context.trace.strings.matches(np.maximum(fields[3], 0).astype(np.int32), _ZERO.search)
-    fields[3] = np.where(repeats, fields[3], MISSING)
+    fields[3] = np.where(repeats, fields[3], -1)
     rows = group(context.trace.events.name[row], *fields)
     time = rows.sum(calls.sum(work.time[known]))
     matrix = rows.sum(calls.sum(_short_float(context, work, known))) > 0
     found, text = Rows(), context.trace.strings.text
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
         name, codes = text(int(context.trace.events.name[row[first]])), [int(field[first]) for field in fields]
-        rated = _rated(name, *(None if code == MISSING else text(code) for code in codes))
+        rated = _rated(name, *(text(code) if code >= 0 else None for code in codes))
         if rated is not None:
             call, cost, shapes = rated
             dtype = _dtype(call.shapes, call.dtypes, matrix_units=bool(matrix[index]))

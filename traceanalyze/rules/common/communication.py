@@ -325,7 +325,8 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     beside = intervals_of(*intervals.intersect(every, facts.busy(DeviceClass.COMPUTE)))
     taken = by_pass(beside[:, 0], beside[:, 1] - beside[:, 0])
     room, shown = np.zeros(len(begun) + 1), by_pass(exposed[:, 0], exposed[:, 1] - exposed[:, 0])
-    np.maximum.at(room[1:], intervals.passed(begun, device.start[rows[back]]) - 1, device.end[rows[back]])
+    pass_of = intervals.passed(begun, device.start[rows[back]]) - 1
+    np.maximum.at(room[1:], pass_of, device.end[rows[back]].astype(np.float64))
     room[1:] -= begun
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)
