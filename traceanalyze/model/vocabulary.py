@@ -28,7 +28,8 @@ class Code(IntEnum):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
         if method == "__call__" and ufunc.__name__ in _COMPARISONS:
-            return ufunc(*(int(each) if isinstance(each, Code) else each for each in given), **more)
+            first, second = given
+            return ufunc(self.value, second, **more) if first is self else ufunc(first, self.value, **more)
         # Imported here: what compares no columns does without.
         import numpy as np
 
