@@ -14,7 +14,7 @@ from traceanalyze.model.columns import Rows, distinct, narrow, occurs, short, ta
 from traceanalyze.model.intervals import Intervals, contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.computing import FUSIBLE, computing
+from traceanalyze.rules.common.computing import FUSIBLE, computing, sought
 from traceanalyze.rules.rule import Facts, picked
 
 _LETTERS = (
@@ -181,7 +181,7 @@ def names_under(facts: Facts, op: Rows, pattern: str) -> NDArray[np.bool_]:
 
 def _named(context: Context, pattern: str) -> Intervals:
     """Places of the operators whose names fit, and of those inside them: they follow in the tree, up to a stop."""
-    place = np.flatnonzero(context.trace.strings.matches(context.op_names, re.compile(pattern).search))
+    place = np.flatnonzero(context.trace.strings.matches(context.op_names, sought(pattern)))
     return merge(place, context.op_nest.stop[place].astype(np.int64))
 
 
