@@ -207,6 +207,12 @@ def test_interrupted_exits_130(run, same, monkeypatch):
 def test_a_damaged_trace_among_good_ones_is_not_passed_over(run, same):
     (same[1] / "run1" / "trace.json").write_bytes(b"")
     assert run("gate", same[1] / "run0/trace.json", same[1] / "run1/trace.json", "--baseline", same[0]).code == 2
+    for name in "abc":
+        (same[1] / f"run0/{name}.json").write_text('{"schemaVersion": 1, "traceEvents": []}')
+    told = run("gate", same[1] / "run0", "--baseline", same[0])
+    assert told.code == 2
+    assert "/a.json: " in told.err
+    assert re.search(r"; 2 more cannot be read: \S+/b\.json, \S+/c\.json; or choose", told.err)
 
 
 @pytest.mark.parametrize(

@@ -157,3 +157,21 @@ def test_ranks_without_collectives_have_no_waits_and_not_zero(tmp_path):
     for key in ("wait_ns", "times_last", "straggler"):
         assert found["rank_waits"].column(key) == (missing, missing)
     assert found["rank_findings"].rows == ()
+
+
+def test_a_step_of_a_rank_without_timed_events_is_not_measured_and_not_zero(tmp_path):
+    for rank, timed in ((0, True), (2, True), (1, False)):
+        made = TraceBuilder()
+        made.header = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 3}}
+        if timed:
+            made.launch(0, 5, 10, 20)
+        made.memory(1, 512)
+        made.write(tmp_path / f"rank{rank}.json")
+    missing = NotMeasured("no_events")
+    assert traceanalyze.analyze(tmp_path).tables["ranks"].column("step_ns") == (20_000, missing, 20_000)
+    for rank in (0, 2):
+        (tmp_path / f"rank{rank}.json").unlink()
+    made.header["distributedInfo"]["rank"] = 0
+    made.write(tmp_path / "rank0.json")
+    found = traceanalyze.analyze(tmp_path).tables
+    assert found["ranks"].column("step_ns") == found["rank_waits"].column("step_ns") == (missing, missing)

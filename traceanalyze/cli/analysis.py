@@ -59,7 +59,7 @@ def report_on(
     from traceanalyze.pipeline.results import Work
 
     with _executor(scheduler) as executor:
-        work = Work(workers, executor, cache, _teller(shown), own=True)
+        work = Work(workers, executor, cache, _teller(shown, asked=bool(cache)), own=True)
         _write(paths, shown, lambda detail, progress: traces_or_memory(paths, choices, detail, progress, work), record)
 
 
@@ -110,13 +110,13 @@ def history_of(store: str, shown: Shown) -> None:
     _write([], shown, lambda _, __: (history_report(folder.kept(store), store, __version__),), command="history")
 
 
-def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":
-    """Says what nobody needs to know, to those who want to; once, however often it is so."""
+def _teller(shown: Shown, *, asked: bool) -> "Callable[[Phrase], None] | None":
+    """Says that there is no cache, to those who asked for one or want to know all; once, however often it is so."""
     from functools import cache
 
     from traceanalyze.cli.output import tell_written
 
-    return cache(lambda said: tell_written(said, shown.lang)) if shown.verbose else None
+    return cache(lambda said: tell_written(said, shown.lang)) if shown.verbose or asked else None
 
 
 def traces_or_memory(
@@ -153,7 +153,8 @@ def share_out(
         raise UsageError("--shard {text}: give the folder of the parts, -o DIR/", shard)
     (folder,) = shown.output or ()
     with Progress(texts(shown.lang), wanted=not shown.quiet) as progress:
-        said = write_shard(paths, choices, own, Path(folder), Work(workers, cache=cache, tell=_teller(shown)), progress)
+        work = Work(workers, cache=cache, tell=_teller(shown, asked=bool(cache)))
+        said = write_shard(paths, choices, own, Path(folder), work, progress)
     if not shown.quiet:
         tell_written(said, shown.lang)
 

@@ -112,7 +112,13 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
 
     read = gather(paths, sample, progress=progress)
     if read.failed and reading.choices.ranks is None:
-        raise InputError("{why}; or choose other ranks with --ranks", read.failed[0][1])
+        (_, why), *more = read.failed
+        if more:
+            raise InputError(
+                "{why}; {count} more cannot be read: {files}; or choose other ranks with --ranks",
+                *(why, len(more), _some([path for path, _ in more])),
+            )
+        raise InputError("{why}; or choose other ranks with --ranks", why)
     runs = group_runs(read.traces, read.lost)
     folders = _by_folder(runs)
     _refuse_overlaps(folders, {*paths})
@@ -123,6 +129,11 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     notes = (note for note in read.notes if note not in plugins.notes())
     found[0] = replace(found[0], notes=(*found[0].notes, *notes))
     return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of the names."""
+    return ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
 
 
 def _by_folder(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -150,7 +161,7 @@ def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], named: set[str]) -> N
                 "tell no different ranks but overlap in time: {names}; put each run into a folder of its own, "
                 "or name the files",
                 folder,
-                ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else ""),
+                _some(names),
             )
 
 

@@ -200,7 +200,7 @@ def rank_waits(cluster: Cluster) -> Table:
         rows.append(
             {
                 "rank": rank.label,
-                "step_ns": rounded(time, steps),
+                "step_ns": rounded(time, steps) if time else NotMeasured("no_events"),
                 "wait_ns": unmatched or rounded(wait, steps),
                 "share": unmatched or (wait / time if time else 0.0),
                 "times_last": unmatched or last,

@@ -113,6 +113,7 @@ MESSAGES = {
 REASONS = {
     **named("", "no_device_events no_host_events no_steps no_communication no_memory_records"),
     "parts_cancel": "parts cancel each other: a share of the small rest says nothing",
+    "no_events": "no event with a duration was recorded",
     "no_such_finding": "this profile has no such finding",
     "done_once": "done once in a run: later steps do without it",
     "saving_not_replayed": "what removing it saves cannot be replayed",

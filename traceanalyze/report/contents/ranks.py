@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import median, step_labels, window_of
-from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import cluster_tables, comparable, longest
@@ -109,7 +109,7 @@ def _ranks_table(
         {
             "rank": labels[at],
             "steps": window_of(analyses[at].steps).count,
-            "step_ns": means[at],
+            "step_ns": means[at] if window_of(analyses[at].steps).total else NotMeasured("no_events"),
             **{key: shares[at].get(key) for key in parts},
             **({"in_full": whys[at]} if some else {}),
         }
