@@ -44,8 +44,6 @@ _LETTERS = (
     ("t", r"^aten::(copy_|_to_copy|clone|contiguous)$|^(Cast|TensorMove|ViewCopy|Transpose)$"),
 )
 _KNOWN = tuple((ord(letter), regex(pattern)) for letter, pattern in _LETTERS)
-_NAMES = 4096
-"""Names that are known, once looked at: those of many ranks are the same."""
 _FEW = 64
 """So few runs are followed one by one."""
 OTHER, BREAK = ".", ";"
@@ -103,7 +101,7 @@ def _label(facts: Facts) -> NDArray[np.int32]:
     return np.where((work.op < 0) & (kind >= 0), kind, work.op_name).astype(np.int32)
 
 
-@lru_cache(_NAMES)
+@lru_cache(maxsize=4096)
 def letter_of(name: str) -> int:
     """Code of the letter of an operator."""
     return next((letter for letter, pattern in _KNOWN if pattern.search(name)), ord(OTHER))
