@@ -20,6 +20,7 @@ from traceanalyze.model.columns import (
     find,
     median,
     occurs,
+    rows_of,
     strings_of,
     taken,
     width,
@@ -205,6 +206,31 @@ def test_immutable_classes_are_derived_from():
 def test_only_immutable_classes_are_made_so(wrong):
     with pytest.raises(TypeError):
         dataclass(**wrong)
+
+
+@pytest.mark.skipif(columns._library() is None, reason="the native library was not built")
+@given(st.lists(st.integers(0, 40), max_size=80), st.sampled_from((np.int32, np.int64)))
+def test_native_and_twin_find_the_codes_present_alike(codes, dtype):
+    given = np.array(codes, dtype)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns, "_SHORT", 0)
+        assert columns._present(given, 41).tolist() == columns._present_twin(given, 41).tolist()
+        # What is in no table is found by neither.
+        outside = np.append(given, dtype(41))
+        for find in (columns._present, columns._present_twin):
+            with pytest.raises(IndexError):
+                find(outside, 41)
+
+
+@pytest.mark.skipif(columns._library() is None, reason="the native library was not built")
+@given(st.lists(st.integers(0, 255) | st.integers(5, 7), max_size=100), st.integers(0, 255), st.integers(0, 9))
+def test_native_and_twin_find_rows_alike(values, first, more):
+    given, last = np.array(values, np.uint8), min(first + more, 254 + (first > 0))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns, "_SHORT", 0)
+        found = rows_of(given, first, last)
+    assert found.tolist() == columns._rows_of_twin(given, first, last).tolist()
+    assert found.tolist() == [row for row, value in enumerate(values) if first <= value <= last]
 
 
 @pytest.mark.parametrize("size", [0, 1, 6, 7, 8, 23])

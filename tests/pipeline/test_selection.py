@@ -138,6 +138,13 @@ def test_the_nearest_file_configures_the_rules(tmp_path):
         configured_rules(folder)
 
 
+def test_a_configuration_that_changes_is_seen_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("DAT101", "SYN101", "DAT101"):
+        (tmp_path / "traceanalyze.toml").write_text(f'[rules]\nselect = ["{name}"]\n')
+        assert [[rule.id for rule, _ in Choices().rules().rules] for _ in range(2)] == [[name], [name]]
+
+
 def test_a_verdict_runs_no_rules_unless_some_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Choices(detail=Detail.QUIET).rules().rules == ()

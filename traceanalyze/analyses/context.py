@@ -29,7 +29,7 @@ from traceanalyze.model.classify import (
     is_of_xpu,
     marks_step,
 )
-from traceanalyze.model.columns import distinct, narrow, occurs, rows_of, short, taken
+from traceanalyze.model.columns import distinct, narrow, rows_of, short, taken
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
@@ -42,6 +42,7 @@ _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", Device
 _TRIFLE = 0.01
 """Share of the device's time that a kind of work must take for its absence to be a loss."""
 _HOST = EventKind.HOST_OP, EventKind.ANNOTATION
+"""From the one to the other."""
 _CHEAP = ("host_rows", "host_names", "op_names", "ownership", "launch_start", "launch_end")
 """Large columns that take less time to make again than their memory is worth."""
 OUT_OF_ORDER = 0.05
@@ -106,7 +107,7 @@ class Context:
         """The kind of every event; and the rows of the device's work, in order of start."""
         trace, classify = self._recorded, self.options.classify
         kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify), np.uint8)
-        host = short(np.flatnonzero(occurs(kind, _HOST)))
+        host = short(rows_of(kind, *_HOST))
         names = taken(trace.events.name, host)
         kind[host[trace.strings.matches(names, is_annotation_op)]] = EventKind.ANNOTATION
         kernels = rows_of(kind, EventKind.KERNEL)
@@ -364,7 +365,7 @@ class Context:
     @cached_property
     def host_rows(self) -> NDArray[np.int32]:
         """Operators and annotations."""
-        return short(np.flatnonzero(occurs(self.kind, _HOST)))
+        return short(rows_of(self.kind, *_HOST))
 
     @cached_property
     def host_names(self) -> NDArray[np.int32]:

@@ -65,7 +65,8 @@ class Groups:
     def sum(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Exact sum of integers by group."""
         out = np.zeros(len(self.first), np.int64)
-        np.add.at(out, self.of, values)
+        # Of another type they would be added one by one.
+        np.add.at(out, self.of, values.astype(np.int64, copy=False))
         return out
 
     def mean(self, values: NDArray[np.float64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -94,6 +95,8 @@ def group(*keys: NDArray[Any]) -> Groups:
     for each in keys if len(of) else ():
         low = int(each.min())
         width = int(each.max()) - low + 1
+        if width == 1:
+            continue
         key = np.subtract(each, low, dtype=np.int64)
         if span * width > _DENSE * len(of):
             key, width = _positions(key)

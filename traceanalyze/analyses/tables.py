@@ -30,7 +30,7 @@ from traceanalyze.analyses.kernels.copies import copies
 from traceanalyze.analyses.kernels.op_work import op_rates
 from traceanalyze.analyses.kernels.sequences import kernel_sequences
 from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
-from traceanalyze.analyses.memory.recorded import memory_tables
+from traceanalyze.analyses.memory.recorded import memory_tables, peak_tables
 from traceanalyze.analyses.steps import split
 from traceanalyze.analyses.steps.critical_path import critical_path_tables, path_lacks
 from traceanalyze.analyses.steps.inference import inference
@@ -111,7 +111,7 @@ def rule_tables(context: Context) -> list[Table]:
     by_phase = phases(context)[:1] if context.step_track >= 0 else ()
     work = () if context.trace.origin.form == "sums" else (kernels.kernel_types(context), op_rates(context))
     tables = split_table(context), *by_phase, *inference(context), context.once(gc_pauses), *work
-    return [*tables, *memory_tables(context)]
+    return [*tables, *peak_tables(context)]
 
 
 def split_table(context: Context) -> Table:

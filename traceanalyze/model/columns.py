@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from functools import cache
+from functools import cache, cached_property
 from math import nan
 from operator import index
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +20,10 @@ Rows: TypeAlias = NDArray[np.signedinteger[Any]]
 """Numbers of rows, of a thing for each of many others; -1: none. What is kept of them is kept short."""
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
+
+
+_SHORT_TEXT = 1 << 20
+"""Bytes of a dictionary that are cheap to have twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +44,27 @@ class Strings:
         """Bytes of one string as decoded from JSON; not necessarily UTF-8."""
         return self.blob[self.offsets[code] : self.offsets[code + 1]].tobytes()
 
+    def may_have(self, text: str) -> bool:
+        """Whether a text is part of any string, or of some that follow each other."""
+        return text in self._whole if self._whole else text.encode() in self.blob.tobytes()
+
     def text(self, code: int) -> str:
         """One string for people: undecodable bytes become U+FFFD."""
         return self.raw(code).decode("utf-8", "replace")
 
     def texts(self, codes: NDArray[np.signedinteger[Any]]) -> Iterator[str]:
         """The strings of many codes, each as `text` has it; what one costs by itself is mostly indexing."""
+        bounds = zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True)
+        if whole := self._whole:
+            return (whole[first:last] for first, last in bounds)
         blob = self.blob.data
-        for first, last in zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True):
-            yield str(blob[first:last], "utf-8", "replace")
+        return (str(blob[first:last], "utf-8", "replace") for first, last in bounds)
+
+    @cached_property
+    def _whole(self) -> str:
+        """All strings as one, where they are short and each byte is a character: parts of it take half the time."""
+        blob = self.blob.tobytes() if len(self.blob) <= _SHORT_TEXT else b""
+        return blob.decode() if blob.isascii() else ""
 
     def each(self, codes: NDArray[np.signedinteger[Any]]) -> list[str]:
         """The strings of many codes, each distinct one made once."""
@@ -126,11 +142,29 @@ def narrowed(values: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     return values.astype(width(values))
 
 
+_SHORT = 1024
+"""Fewer rows are not worth a call of the library."""
+
+
 def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
+    present, library = np.zeros(size, np.bool_), _library()
+    if library is not None and len(codes) >= _SHORT and codes.dtype in _CODES and codes.flags.c_contiguous:
+        given = native.address(codes), codes.itemsize, codes.size
+        if not library.trace_mark(*given, native.address(present), size):
+            return present
+    return _present_twin(codes, size)
+
+
+def _present_twin(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
+    """The same in NumPy: the specification of the native function."""
     present = np.zeros(size, np.bool_)
     for part in chunks(len(codes)):
         present[codes[part].astype(np.intp, copy=False)] = True
     return present
+
+
+_CODES = (np.dtype(np.int32), np.dtype(np.int64))
+"""As the library reads them."""
 
 
 def taken(table: NDArray[Any], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
@@ -158,12 +192,20 @@ def ascending(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
     return np.flatnonzero(_present(rows, size)) if _TABLE * len(rows) > size else distinct(rows)
 
 
-def rows_of(values: NDArray[Any], number: int) -> NDArray[np.int64]:
-    """Rows in which a column has a value, which may be a member of an enumeration.
+def rows_of(values: NDArray[Any], first: int, last: int | None = None) -> NDArray[np.int64]:
+    """Rows in which a column has a number, or one from this to another; they may be members of an enumeration."""
+    # As plain numbers: NumPy compares such members as ones of 64 bits, in ten times the time.
+    first, last, library = index(first), index(first if last is None else last), _library()
+    if library is None or len(values) < _SHORT or values.dtype != np.uint8 or not values.flags.c_contiguous:
+        return _rows_of_twin(values, first, last)
+    room = np.empty(len(values), np.int64)
+    found = library.trace_rows_of(native.address(values), len(values), first, last, native.address(room))
+    return room[:found].copy() if 2 * found < len(room) else room[:found]
 
-    As a plain number: NumPy compares such a member as one of 64 bits, in ten times the time.
-    """
-    found: NDArray[np.int64] = (values == index(number)).nonzero()[0]
+
+def _rows_of_twin(values: NDArray[Any], first: int, last: int) -> NDArray[np.int64]:
+    """The same in NumPy: the specification of the native function."""
+    found: NDArray[np.int64] = (values == first if first == last else (values >= first) & (values <= last)).nonzero()[0]
     return found
 
 
@@ -237,6 +279,9 @@ def _library() -> ctypes.CDLL | None:
         pointer = ctypes.c_void_p
         for take, number in ((library.trace_take_wide, ctypes.c_int64), (library.trace_take_narrow, ctypes.c_int32)):
             take.restype, take.argtypes = None, (pointer, pointer, ctypes.c_uint64, number, pointer)
+        library.trace_mark.argtypes = (pointer, ctypes.c_uint32, ctypes.c_uint64, pointer, ctypes.c_uint64)
+        library.trace_rows_of.restype = ctypes.c_int64
+        library.trace_rows_of.argtypes = (pointer, ctypes.c_uint64, ctypes.c_uint8, ctypes.c_uint8, pointer)
     return library
 
 

@@ -248,7 +248,8 @@ def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     if _MANY * len(a.start) < len(t) and (t[1:] >= t[:-1]).all():
         # Of a few members and many instants in order only the edges of the members are searched for.
         at = np.searchsorted(t, np.stack(a, axis=1).ravel())
-        return np.repeat(np.arange(len(at) + 1) % 2 == 1, np.diff(at, prepend=0, append=len(t)))
+        edges = np.concatenate(([0], at, [len(t)]))
+        return np.repeat(np.arange(len(at) + 1) % 2 == 1, edges[1:] - edges[:-1])
     if len(t) > CHUNK:
         return np.concatenate([contains(a, t[part]) for part in chunks(len(t))])
     at = passed(a.start, t) - 1

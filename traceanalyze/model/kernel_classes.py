@@ -4,12 +4,16 @@ Works on one text at a time and is applied once a distinct name.
 """
 
 import re
-from enum import IntEnum
+from functools import lru_cache
 
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import Code
+
+_NAMES = 4096
+"""Names that are known, once looked at: those of many ranks are the same."""
 
 
-class KernelGroup(IntEnum):
+class KernelGroup(Code):
     """What device work is for; the order is that of reports when times are equal."""
 
     MATMUL = 0
@@ -100,6 +104,7 @@ Tensile and hipBLASLt (`Cijk_`), MIOpen, Composable Kernel and aiter on ROCm; of
 `red` and `per` reductions, `tem` templates)."""
 
 
+@lru_cache(_NAMES)
 def group_of_kernel(name: str) -> KernelGroup | None:
     """What a kernel computes by its name, None where the name does not tell."""
     lower = name.lower()
@@ -138,12 +143,13 @@ _BY_OP = (
 )
 
 
+@lru_cache(_NAMES)
 def group_of_op(op: str) -> KernelGroup:
     """What the kernels of an operator are for, for kernels whose own name does not tell."""
     return next((group for group, pattern in _BY_OP if pattern.search(op)), KernelGroup.OTHER)
 
 
-class TensorCore(IntEnum):
+class TensorCore(Code):
     """Whether a kernel uses matrix units: tensor cores, MFMA."""
 
     NO = 0
@@ -183,6 +189,7 @@ _NEVER_MATRIX = frozenset(
 )
 
 
+@lru_cache(_NAMES)
 def tensor_core_use(name: str, group: KernelGroup) -> TensorCore:
     """Whether a kernel uses matrix units, by its name; a name the lists cannot judge is unknown, never "no"."""
     if _MATRIX_UNITS.search(name):

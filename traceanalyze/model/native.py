@@ -10,7 +10,7 @@ import mmap
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _S = TypeVar("_S", bound=ctypes.Structure)
-_ABI_VERSION = 13
+_ABI_VERSION = 14
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]
@@ -75,18 +75,21 @@ class Array(ctypes.Structure):
 class _Memory:
     """Of an array that the library made: freed with it. A `ctypes` array would need a class of its own, 20 µs."""
 
+    __slots__ = ("__array_interface__", "__weakref__", "_free", "_given")
+
     def __init__(self, library_: ctypes.CDLL, data: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.__array_interface__ = {"data": (data, False), "shape": shape, "typestr": dtype.str, "version": 3}
-        self._free = partial(library_.trace_scan_free, data, math.prod(shape) * dtype.itemsize)
+        self._free, self._given = library_.trace_scan_free, (data, math.prod(shape) * dtype.itemsize)
 
     def __del__(self) -> None:
-        self._free()
+        self._free(*self._given)
 
 
 def owned(found: Array, dtype: DTypeLike, *, width: int = 0) -> NDArray[Any]:
     """The array, one-dimensional or `width` columns wide; its memory is freed with it, so that single ones can go."""
-    shape, library_ = (found.items, width) if width else (found.items,), library()
-    if not found.items or library_ is None:
+    items, library_ = found.items, library()
+    shape = (items, width) if width else (items,)
+    if not items or library_ is None:
         return np.empty(shape, dtype)
     return np.asarray(_Memory(library_, found.data, shape, np.dtype(dtype)))
 

@@ -1,6 +1,7 @@
 """The words every vendor's names are mapped to; the order of each enumeration is the order of reports."""
 
 from enum import IntEnum
+from typing import Any
 
 ARROW = " → "
 """Between two names of which one became the other."""
@@ -16,6 +17,26 @@ def both_ends(name: str) -> list[tuple[str, str]]:
     return [(first, AND + count) if count.isdecimal() and first else (each, "") for each, first, _, count in parts]
 
 
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
+
+class Code(IntEnum):
+    """Whole numbers that stand in columns.
+
+    NumPy makes of a member of another enumeration an array of 64 bits, and of a column of bytes as well, to compare it.
+    """
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
+        if method == "__call__" and ufunc.__name__ in _COMPARISONS:
+            first, second = given
+            return ufunc(self.value, second, **more) if first is self else ufunc(first, self.value, **more)
+        # Imported here: what compares no columns does without.
+        import numpy as np
+
+        given = tuple(np.int64(each) if isinstance(each, Code) else each for each in given)
+        return getattr(ufunc, method)(*given, **more)
+
+
 class Detail(IntEnum):
     """How much a reader wants to see."""
 
@@ -27,7 +48,7 @@ class Detail(IntEnum):
     """All there is."""
 
 
-class EventKind(IntEnum):
+class EventKind(Code):
     """What an event is (definitions: README, "What the words mean")."""
 
     UNKNOWN = 0
@@ -50,7 +71,7 @@ class EventKind(IntEnum):
     """Device work that stands in the file before."""
 
 
-class DeviceClass(IntEnum):
+class DeviceClass(Code):
     """What a device event counts as in the partition of a step."""
 
     COMPUTE = 0
@@ -58,7 +79,7 @@ class DeviceClass(IntEnum):
     MEM = 2
 
 
-class ApiClass(IntEnum):
+class ApiClass(Code):
     """What a runtime call does."""
 
     LAUNCH = 0
@@ -68,7 +89,7 @@ class ApiClass(IntEnum):
     SYNC = 4
 
 
-class SyncKind(IntEnum):
+class SyncKind(Code):
     """Why a call blocks the host."""
 
     NONE = 0
@@ -82,7 +103,7 @@ class SyncKind(IntEnum):
     """No call was recorded; the operator needs a value from the device."""
 
 
-class Cause(IntEnum):
+class Cause(Code):
     """Why the device is idle. The parts of an idle interval sum to it exactly."""
 
     DATA_LOADING = 0
@@ -148,7 +169,7 @@ NEED_CLOCKS = (Cause.DISPATCH_LATENCY, *DEVICE_SIDE)
 """Causes that are told by when the launch returned, so that clocks of host and device must agree."""
 
 
-class Phase(IntEnum):
+class Phase(Code):
     """Part of a training step (definitions §10)."""
 
     DATA_LOADING = 0

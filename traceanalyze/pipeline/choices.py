@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
@@ -149,17 +150,23 @@ def _named_in(path: Path) -> bool:
 
 
 def _read(path: Path) -> dict[str, object]:
-    # Imported here: most folders have no configuration.
-    import tomllib
-
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("{path}: cannot be read: {why}", path, error.strerror) from error
     except (ValueError, RecursionError) as error:
         from traceanalyze.regression.budget import not_toml
 
         raise UsageError("{path}: {error}", path, not_toml(error)) from error
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> dict[str, object]:
+    """Of a file that each of many ranks asks for, once as long as it says the same."""
+    # Imported here: most folders have no configuration.
+    import tomllib
+
+    return tomllib.loads(text)
 
 
 def _tables(document: object, path: Path) -> Mapping[str, Any]:

@@ -289,7 +289,8 @@ class Job(NamedTuple):
 def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used."""
     try:
-        one = without_bulk(_analysed(partial(read_trace, job.source, tell, brief=job.summary), job))
+        read = partial(read_trace, job.source, tell, brief=job.summary, threads=job.together)
+        one = without_bulk(_analysed(read, job))
         return one if job.alone else bounded(one)
     except InputError as error:
         return error

@@ -15,7 +15,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import Rows
+from traceanalyze.model.columns import Rows, narrow
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -42,7 +42,9 @@ def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) 
     count, total = rows.count(), rows.sum(time)
     square = np.bincount(rows.of, time.astype(np.float64) ** 2, len(rows)).astype(np.float64)
     kept = np.argsort(-total, kind="stable")[:MOST]
-    ordered, first = time[np.lexsort((time, rows.of))], np.cumsum(count) - count
+    ordered, first = time[np.argsort(narrow(rows.of), kind="stable")], np.cumsum(count) - count
+    for low, number in zip(first[kept].tolist(), count[kept].tolist(), strict=True):
+        ordered[low : low + number].sort()
     number = np.minimum(count, POINTS)[kept, None]
     place, apart = np.arange(POINTS), np.maximum(number - 1, 1)
     at = (place * (count[kept, None] - 1) + apart // 2) // apart

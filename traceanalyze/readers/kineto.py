@@ -75,16 +75,19 @@ def no_events(found: Scan, kind: Kind, name: str) -> InputError:
 _NUMBER = regex(r"[0-9]{1,18}")
 
 
-def read_trace(source: Source, progress: Callable[[int], None] | None = None, *, brief: bool = False) -> Trace:
+def read_trace(
+    source: Source, progress: Callable[[int], None] | None = None, *, brief: bool = False, threads: bool = True
+) -> Trace:
     """Read one recording; `progress` is called with the bytes of the stored file read so far.
 
-    In `brief` what the summary of one of many ranks needs, in this thread alone: others are read meanwhile.
+    In `brief` what the summary of one of many ranks needs. Without `threads` in this one alone, which takes less CPU
+    time: for one of many, as others are read meanwhile.
 
     Raises:
         InputError: The source cannot be read, is something else that no plug-in reads, or holds no event.
     """
     try:
-        return (_from_copy if is_remote(source.folder) else _read)(source, progress, brief=brief)
+        return (_from_copy if is_remote(source.folder) else _read)(source, progress, brief=brief, threads=threads)
     except InputError as error:
         # Imported when needed: most recordings are none of others.
         from traceanalyze.readers.plugin import read_by_plugin
@@ -92,7 +95,7 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None, *,
         return read_by_plugin(source, error)
 
 
-def _from_copy(source: Source, progress: Callable[[int], None] | None, *, brief: bool) -> Trace:
+def _from_copy(source: Source, progress: Callable[[int], None] | None, *, brief: bool, threads: bool) -> Trace:
     """A profile elsewhere: its files know each other by their paths."""
     with local_copy(source.folder) as folder:
         profile = profile_at(folder)
@@ -100,17 +103,17 @@ def _from_copy(source: Source, progress: Callable[[int], None] | None, *, brief:
             raise InputError("{name}: copy this profile to this machine: it is several databases", source.name)
         size = sum(path.stat().st_size for path in (profile.main, *profile.more))
         main = Source(str(profile.main), folder=str(folder), size=size, more=tuple(map(str, profile.more)))
-        found = _read(main, progress, brief=brief)
+        found = _read(main, progress, brief=brief, threads=threads)
     return replace(found, origin=found.origin._replace(path=source.name))
 
 
-def _read(source: Source, progress: Callable[[int], None] | None, *, brief: bool) -> Trace:
+def _read(source: Source, progress: Callable[[int], None] | None, *, brief: bool, threads: bool) -> Trace:
     profile = profile_at(Path(source.folder)) if source.folder else None
     if profile is not None and profile.timeline is None and profile.database is not None:
         return _database(profile, progress)
     if profile is not None and profile.timeline is None:
         return _tables(profile, source)
-    with open_stream(source, progress, threads=not brief) as stream:
+    with open_stream(source, progress, threads=threads) as stream:
         kind = sniff(stream.head, source.name)
         if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
             return _database(profile_of(Path(source.path), database=True), progress)
@@ -240,10 +243,10 @@ def _trace(
 
 def _graphs(trace: Trace) -> tuple[int, int]:
     """How often graphs were captured, and launched."""
-    names = trace.strings.blob.tobytes()
+    strings, names = trace.strings, trace.events.name
     captured, launched = (
-        int(trace.strings.matches(trace.events.name, called.fullmatch).sum()) if part in names else 0
-        for part, called in ((b"BeginCapture", _CAPTURED), (b"GraphLaunch", _LAUNCHED))
+        int(strings.matches(names, called.fullmatch).sum()) if strings.may_have(part) else 0
+        for part, called in (("BeginCapture", _CAPTURED), ("GraphLaunch", _LAUNCHED))
     )
     return captured, launched
 

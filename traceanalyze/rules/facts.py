@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import ref
 
@@ -39,6 +39,8 @@ CLASSES: dict[str, tuple[Cause, ...]] = {
 }
 """Classes of idle time that savings draw from, and their causes. What a sync point causes is idle of several causes, so
 `idle.sync`, like `idle`, is all idle time."""
+_LOOK_UPS = 128
+"""What rules look for among the names of a recording, twice as much."""
 HOST_CLASSES = {"host.data_loading": "data_loading", "host.ops": "host_op", "host.untraced": "untraced"}
 """Classes of host time where the host alone computes, and the parts of `HostSplit` they are; `host` is all of it."""
 
@@ -60,7 +62,7 @@ class Facts:
         self._inside: dict[int, NDArray[np.bool_]] = {}
         self._headline: dict[DeviceClass, NDArray[np.bool_]] = {}
         self._sets: dict[int, tuple[Intervals, Intervals, ref[NDArray[np.int64]]]] = {}
-        self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
+        self._texts: dict[tuple[EventKind, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = {}
         self._rows: dict[tuple[object, object], NDArray[np.int64]] = {}
         self._of_names: dict[tuple[int, ...], NDArray[np.int64]] = {}
 
@@ -306,17 +308,19 @@ class Facts:
         if kinds not in self._texts:
             name, kind = self._names
             known = distinct(name[occurs(kind, kinds)])
-            self._texts[kinds] = dict(zip(known.tolist(), trace.strings.texts(known), strict=True))
-        fits = test if callable(test) else test.search
-        found = [name for name, text in self._texts[kinds].items() if fits(text)]
+            self._texts[kinds] = known, tuple(trace.strings.texts(known))
+        known, texts = self._texts[kinds]
+        # What a function is made of may hold all of a trace, and is not kept.
+        found = _fitting.__wrapped__(texts, test) if callable(test) else _fitting(texts, test.search)
         if not found:
             return np.zeros(0, np.int64)
         # Many patterns find the same few names.
-        rows = self._of_names.get(tuple(found))
+        key = tuple(known[[*found]].tolist())
+        rows = self._of_names.get(key)
         if rows is None:
             wanted = np.zeros(len(trace.strings), np.bool_)
-            wanted[found] = True
-            rows = self._of_names[tuple(found)] = np.flatnonzero(taken(wanted, trace.events.name))
+            wanted[[*key]] = True
+            rows = self._of_names[key] = np.flatnonzero(taken(wanted, trace.events.name))
         return rows[occurs(self.context.kind[rows], kinds)]
 
     @cached_property
@@ -380,6 +384,12 @@ class Facts:
         if draws not in HOST_CLASSES or not isinstance(split, HostSplit):
             return self.step_time if draws == "host" else None
         return self.mean(self.window.sum(getattr(split, HOST_CLASSES[draws])))
+
+
+@lru_cache(_LOOK_UPS)
+def _fitting(texts: tuple[str, ...], test: Callable[[str], object]) -> tuple[int, ...]:
+    """Places of the texts that pass a test: of many ranks, which mostly have the same names, made once."""
+    return tuple(at for at, text in enumerate(texts) if test(text))
 
 
 _REASONS = {

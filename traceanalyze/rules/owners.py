@@ -130,7 +130,7 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
         return
     share, calls = time / facts.step_time, facts.context.calls
     # What the host waits for in syncs and copies is not always recorded: at most it is all that computes meanwhile.
-    waits = np.isin(calls.klass, (ApiClass.SYNC, ApiClass.COPY))
+    waits = occurs(calls.klass, (ApiClass.SYNC, ApiClass.COPY))
     blocked = intervals.intersect(intervals.merge(calls.start[waits], calls.end[waits]), facts.windows)
     most = facts.mean(intervals.total(intervals.intersect(blocked, facts.busy(DeviceClass.COMPUTE))))
     # Without launches nothing tells what the device would wait for.

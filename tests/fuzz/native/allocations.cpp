@@ -84,12 +84,17 @@ int scan(const Bytes& text) {
     trace_scan* scan = nullptr;
     int status = library(trace_scan_open, &options, &scan);
     if (status != TRACE_SCAN_OK) return status;
-    status = feed(scan, text, trace_scan_space, trace_scan_feed);
+    trace_scan_next next{};
+    const auto space = [&next](trace_scan* each, std::size_t bytes) {
+        return trace_scan_feed(each, 0, bytes, &next) == TRACE_SCAN_OK ? next.space : nullptr;
+    };
+    status = feed(scan, text, space, [&next](trace_scan* each, std::size_t bytes) {
+        return trace_scan_feed(each, bytes, 0, &next);
+    });
     if (status == TRACE_SCAN_OK) status = library(trace_scan_finish, scan);
-    if (status == TRACE_SCAN_OK)
-        status = take(scan, 29, +[](trace_scan* each, std::uint32_t id, trace_scan_array* array) {
-            return trace_scan_take(each, id, 0, array);
-        });
+    trace_scan_array arrays[TRACE_SCAN_FIELDS + 2 * 3] = {};
+    if (status == TRACE_SCAN_OK) status = library(trace_scan_take, scan, static_cast<trace_scan_array*>(arrays));
+    for (const trace_scan_array& array : arrays) trace_scan_free(array.data, array.items * 32);
     trace_scan_close(scan);
     return status;
 }

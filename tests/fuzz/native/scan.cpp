@@ -1,7 +1,5 @@
 // Fuzz target of the native scanner: whatever the text, scanning it in blocks of any size, with or without learning,
 // gives what scanning it whole gives, and what it gives holds together.
-#include <list>
-
 #include "fuzz.h"
 
 namespace fuzz {
@@ -26,6 +24,7 @@ constexpr std::uint32_t kInstantFields = 2;
 class Result {
 public:
     explicit Result(trace_scan* scan) : scan_(scan) {
+        require(trace_scan_take(scan_, arrays_) == TRACE_SCAN_OK, "arrays");
         const auto offsets = get<std::int64_t>(TRACE_SCAN_STRING_OFFSETS);
         const auto blob = get<std::uint8_t>(TRACE_SCAN_STRING_BLOB);
         for (std::size_t i = 0; i + 1 < offsets.size; ++i) {
@@ -35,12 +34,18 @@ public:
         }
     }
 
+    Result(const Result&) = delete;
+    // Items have at most 12 bytes.
+    ~Result() {
+        for (const trace_scan_array& array : arrays_) trace_scan_free(array.data, array.items * 12);
+    }
+
     // A digest of what the result means, so whatever codes the strings got.
     std::uint64_t digest() {
         trace_scan_summary summary;
         require(trace_scan_summarize(scan_, &summary) == TRACE_SCAN_OK, "summary");
         hash_ = mix(0, &summary, offsetof(trace_scan_summary, fractional) + sizeof summary.fractional);
-        const auto tracks = get<std::int32_t>(TRACE_SCAN_TRACKS, 0, 2);
+        const auto tracks = get<std::int32_t>(TRACE_SCAN_TRACKS);
         add_codes({tracks.data, 2 * tracks.size});
         for (const auto id : {TRACE_SCAN_EVENT_TS, TRACE_SCAN_EVENT_DUR, TRACE_SCAN_INSTANT_TS, TRACE_SCAN_FLOW_TS,
                               TRACE_SCAN_METADATA_ENDS, TRACE_SCAN_HEADER_ENDS, TRACE_SCAN_PHASE_COUNTS}) {
@@ -52,13 +57,11 @@ public:
             add(get<std::int32_t>(id));
         for (const auto id : {TRACE_SCAN_FLOW_PHASE, TRACE_SCAN_METADATA_BLOB, TRACE_SCAN_HEADER_BLOB, TRACE_SCAN_PHASE_BLOB})
             add(get<std::uint8_t>(id));
-        const auto metadata = get<std::int32_t>(TRACE_SCAN_METADATA, 0, 3);
+        const auto metadata = get<std::int32_t>(TRACE_SCAN_METADATA);
         add_codes({metadata.data, 3 * metadata.size});
         add_flow_ids();
-        for (std::uint32_t field = 0; field < kEventFields; ++field)
-            add_field(TRACE_SCAN_EVENT_FIELD_ROW, TRACE_SCAN_EVENT_FIELD_VALUE, 0, field);
-        for (std::uint32_t field = 0; field < kInstantFields; ++field)
-            add_field(TRACE_SCAN_INSTANT_FIELD_ROW, TRACE_SCAN_INSTANT_FIELD_VALUE, 1, field);
+        for (std::uint32_t field = 0; field < kEventFields; ++field) add_field(0, field, field);
+        for (std::uint32_t field = 0; field < kInstantFields; ++field) add_field(1, field, kEventFields + field);
         return hash_;
     }
 
@@ -69,22 +72,9 @@ private:
         std::size_t size;
     };
 
-    // Frees what was taken with the digest.
-    struct Taken {
-        void* data;
-        std::size_t bytes;
-        Taken(void* data, std::size_t bytes) : data(data), bytes(bytes) {}
-        Taken(const Taken&) = delete;
-        ~Taken() { trace_scan_free(data, bytes); }
-    };
-
     template <class T>
-    View<T> get(std::uint32_t id, std::uint32_t field = 0, std::size_t width = 1) {
-        trace_scan_array array;
-        require(trace_scan_take(scan_, id, field, &array) == TRACE_SCAN_OK, "array");
-        const auto items = static_cast<std::size_t>(array.items);
-        taken_.emplace_back(array.data, items * width * sizeof(T));
-        return {static_cast<const T*>(array.data), items};
+    View<T> get(std::uint32_t id) const {
+        return {static_cast<const T*>(arrays_[id].data), static_cast<std::size_t>(arrays_[id].items)};
     }
 
     template <class T>
@@ -108,30 +98,31 @@ private:
         }
     }
 
-    void add_field(std::uint32_t row_id, std::uint32_t value_id, std::uint32_t list, std::uint32_t field) {
-        const auto rows = get<std::uint32_t>(row_id, field);
+    void add_field(std::uint32_t list, std::uint32_t field, std::uint32_t place) {
+        const std::uint32_t id = TRACE_SCAN_FIELDS + 2 * place;
+        const auto rows = get<std::uint32_t>(id);
         for (std::size_t i = 1; i < rows.size; ++i) require(rows.data[i - 1] < rows.data[i], "rows ascend");
         add(rows);
         std::uint32_t kind = TRACE_SCAN_INT;
         for (const Key& key : kKeys)
             if (key.list == list && key.field == field) kind = key.kind;
-        if (kind == TRACE_SCAN_TEXT) add_codes(get<std::int32_t>(value_id, field));
-        else add(get<std::int64_t>(value_id, field));
+        if (kind == TRACE_SCAN_TEXT) add_codes(get<std::int32_t>(id + 1));
+        else add(get<std::int64_t>(id + 1));
     }
 
     trace_scan* scan_;
-    std::list<Taken> taken_;
+    trace_scan_array arrays_[TRACE_SCAN_FIELDS + 2 * (kEventFields + kInstantFields)];
     std::vector<std::uint64_t> strings_;
     std::uint64_t hash_ = 0;
 };
 
 void feed(trace_scan* scan, const std::uint8_t* data, std::size_t size, std::size_t block) {
+    trace_scan_next next;
+    require(trace_scan_feed(scan, 0, block, &next) == TRACE_SCAN_OK, "space");
     while (size != 0) {
         const std::size_t some = size < block ? size : block;
-        std::uint8_t* space = trace_scan_space(scan, some);
-        require(space != nullptr, "space");
-        std::memcpy(space, data, some);
-        require(trace_scan_feed(scan, some) == TRACE_SCAN_OK, "feed");
+        std::memcpy(next.space, data, some);
+        require(trace_scan_feed(scan, some, block, &next) == TRACE_SCAN_OK, "feed");
         data += some;
         size -= some;
     }

@@ -19,7 +19,7 @@ from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, collective_type, counts_output, element_bytes
-from traceanalyze.model.columns import MISSING, Rows, occurs
+from traceanalyze.model.columns import MISSING, Rows, occurs, rows_of
 from traceanalyze.model.op_calls import MOST_ELEMENTS, parse_call
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, sentences, where
@@ -293,16 +293,19 @@ def description_rows(context: Context, event: Rows) -> Rows:
 
     Of a batch of sends and receives that of the first.
     """
+    return context.once(_described)[event]
+
+
+def _described(context: Context) -> NDArray[np.int32]:
+    """The same of every device event: several ask for it."""
+    batch, found = context.once(batched), np.full(len(context.device), -1, np.int32)
+    found[batch.event[::-1]] = batch.row[::-1]
+    event, numbers = rows_of(context.device.klass, DeviceClass.COMM), context.trace.events.numbers
     row = context.device.row[event]
-    if len(event) == 0:
-        return row
-    if "collective" not in context.trace.events.fields:
-        return np.where(context.trace.events.numbers("group", row) >= 0, row, -1)
-    own = (context.trace.events.numbers("collective", row) >= 0) | (context.trace.events.numbers("group", row) >= 0)
-    found = np.where(own, row, _innermost(context, event, context.once(describing)))
-    batch, first = context.once(batched), np.full(len(context.device), -1, np.int64)
-    first[batch.event[::-1]] = batch.row[::-1]
-    return np.where(found < 0, first[event], found)
+    own = (numbers("collective", row) >= 0) | (numbers("group", row) >= 0)
+    known = np.where(own, row, _innermost(context, event, context.once(describing)))
+    found[event[known >= 0]] = known[known >= 0]
+    return found
 
 
 class Batched(NamedTuple):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.patterns import regex
 
 MOVES = regex(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECASE)
@@ -149,9 +149,9 @@ def outlasting(
     count = rows.count()
     first = np.cumsum(count) - count
     middle = time[order][first + (count - 1) // 2][rows.of] if len(rows) else time
-    judged = (size >= 0) & (count[rows.of] >= SIBLINGS) & (middle > 0) & ~np.isin(kind, _BETWEEN_TWO)
+    judged = (size >= 0) & (count[rows.of] >= SIBLINGS) & (middle > 0) & ~occurs(kind, _BETWEEN_TWO)
     found = np.where(judged & (time >= TIMES * middle), time - middle, 0)
-    even = np.flatnonzero(judged & (size > 0) & (of >= 0) & np.isin(kind, _EVEN))
+    even = np.flatnonzero(judged & (size > 0) & (of >= 0) & occurs(kind, _EVEN))
     for place in rows.first[distinct(rows.of[even])]:
         alike = even[(kind[even] == kind[place]) & (of[even] == of[place])]
         needed = (middle[place] * np.maximum(size[alike] / size[place], 1)).astype(np.int64)
@@ -173,7 +173,7 @@ def beyond_larger(
     Where it takes `least` times as long; by default as much as proves that it waits.
     """
     found, never = np.zeros(len(time), np.int64), np.iinfo(np.int64).max
-    rows = np.flatnonzero((size > 0) & (time > 0) & ~np.isin(kind, _BETWEEN_TWO))
+    rows = np.flatnonzero((size > 0) & (time > 0) & ~occurs(kind, _BETWEEN_TWO))
     sized = group(kind[rows], of[rows], size[rows])
     shortest = np.full(len(sized), never)
     np.minimum.at(shortest, sized.of, time[rows])
@@ -184,7 +184,7 @@ def beyond_larger(
     for alike in np.split(order, other):
         larger[alike[1:]] = np.minimum.accumulate(shortest[alike])[:-1]
     # What the others send to a rank in an exchange is not in its size.
-    times = np.where(np.isin(kind[rows], _EVEN), TIMES_LARGER, TIMES)
+    times = np.where(occurs(kind[rows], _EVEN), TIMES_LARGER, TIMES)
     for needed, proof in ((few[sized.of], TIMES), (larger[sized.of], times)):
         longer = time[rows] // (proof if least is None else least) >= needed
         found[rows[longer]] = np.maximum(found[rows[longer]], (time[rows] - needed)[longer])

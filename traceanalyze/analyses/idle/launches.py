@@ -227,11 +227,11 @@ def launch_queue(context: Context) -> Queue:
         firsts.append(first)
         queued = np.sort(launch_start[first], kind="stable")
         started = device.start[first]
-        depths.append(np.searchsorted(queued, started, "right") - np.searchsorted(started, started, "left"))
+        depths.append(intervals.passed(queued, started) - intervals.passed(started, started - 1))
         launch = link[first]
         slow = (calls.end[launch] - calls.start[launch] > LONG_LAUNCH_NS) & (calls.klass[launch] == ApiClass.LAUNCH)
         launch, at = launch[slow], launch_start[first[slow]]
-        depth = np.searchsorted(queued, at, "right") - np.searchsorted(started, at, "right")
+        depth = intervals.passed(queued, at) - intervals.passed(started, at)
         full = launch[depth >= FULL_QUEUE_DEPTH]
         blocked += int((calls.end[full] - calls.start[full]).sum())
     waits = np.zeros(len(device), np.bool_)

@@ -255,29 +255,42 @@ def profiling(context: Context) -> Intervals:
 
 def constant_pauses(context: Context) -> Intervals:
     """When the program stands still for the same time in every step: mostly there are too few stretches for that."""
-    least, own = max(TIMES, len(context.all_steps)), context.op_nest.own
-    found = [_between] if len(context.once(_silence).start) >= least else []
+    steps, own, still = context.all_steps, context.op_nest.own, context.once(_still)
+    least = max(TIMES, len(steps))
+    # Steps in which such a stretch begins, at most: mostly not each.
+    first, last = (np.searchsorted(steps.host_start, at, "right") for at in (still.start, still.end - LEAST_NS))
+    in_all = (last - first + 1).sum() >= len(steps)
+    found = [_between] if in_all and len(context.once(_silence).start) >= least else []
     found += [_inside] if (own[own >= LEAST_NS] // LEAST_NS).sum() >= least else []
     constant = ((each.start[each.constant], each.end[each.constant]) for each in map(context.once, found))
     return intervals.union(*(intervals.merge(*each) for each in constant))
 
 
+def _still(context: Context) -> Intervals:
+    """When no thread that launches is in any state: what lasts."""
+    found = Intervals(context.all_steps.start.min(keepdims=True), context.all_steps.end.max(keepdims=True))
+    for track in _tracks(context):
+        found = _lasting(intervals.subtract(found, context.once(host_states, track, True).spans))
+    return found
+
+
+def _tracks(context: Context) -> list[int]:
+    return list(dict.fromkeys([context.step_track, *context.threads]))
+
+
+def _lasting(spans: Intervals) -> Intervals:
+    long = spans.end - spans.start >= LEAST_NS
+    return Intervals(spans.start[long], spans.end[long])
+
+
 def _silence(context: Context) -> Intervals:
-    every = context.all_steps
-    begin, end = int(every.start.min()), int(every.end.max())
-    tracks = list(dict.fromkeys([context.step_track, *context.threads]))
-    awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
-    shown = [*tracks, context.once(user_frames).track(context.step_track)]
-    awake = intervals.union(awake, context.once(profiling))
-    free = intervals.gaps(awake, begin, end)
-    long = free.end - free.start >= LEAST_NS
-    free = Intervals(free.start[long], free.end[long])
+    """Such stretches without what the profiler does, and without the moments in which functions begin and end."""
+    free = intervals.subtract(context.once(_still), context.once(profiling))
     # Each edge cuts the stretch that it lies in: somebody was awake then.
-    edges = np.concatenate([*_edges(context, shown)])
+    edges = np.concatenate([*_edges(context, [*_tracks(context), context.once(user_frames).track(context.step_track)])])
     cuts = distinct(edges[intervals.contains(free, edges)])
-    start, end_ = (np.sort(np.concatenate((each, cuts)), kind="stable") for each in free)
-    long = end_ - start >= LEAST_NS
-    return Intervals(start[long], end_[long])
+    start, end = (np.sort(np.concatenate((each, cuts)), kind="stable") for each in free)
+    return _lasting(Intervals(start, end))
 
 
 def _edges(context: Context, tracks: Sequence[int]) -> Iterator[NDArray[np.int64]]:
@@ -285,7 +298,7 @@ def _edges(context: Context, tracks: Sequence[int]) -> Iterator[NDArray[np.int64
     events = context.trace.events
     yield np.zeros(0, np.int64)
     for part in intervals.chunks(len(events)):
-        rows = part.start + np.flatnonzero(occurs(context.kind[part], (EventKind.PYTHON, EventKind.ANNOTATION)))
+        rows = part.start + rows_of(context.kind[part], EventKind.ANNOTATION, EventKind.PYTHON)
         rows = rows[occurs(events.track[rows], tracks)]
         begun = events.ts[rows]
         yield _thinned(begun)

@@ -7,7 +7,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
-from traceanalyze.model.columns import Rows
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Values, declare, where
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -73,11 +73,20 @@ def _memory_term(direction: int, memory: int) -> Value:
 
 
 def _kind(context: Context, event: Rows) -> NDArray[np.int64]:
-    """Direction and memory of each event as one number, decided once a distinct (argument, name, kind)."""
+    """Direction and memory of each copy or fill as one number."""
+    return context.once(_kinds)[event].astype(np.int64)
+
+
+def _kinds(context: Context) -> NDArray[np.int8]:
+    """The same of all device events, of others that nothing is known; once a distinct (argument, name, kind)."""
     device, strings = context.device, context.trace.strings
-    written = context.trace.events.numbers("copy_kind", device.row[event])
+    known = np.full(len(device), _code("unknown", None), np.int8)
+    event = np.flatnonzero(
+        (device.klass == DeviceClass.MEM) | occurs(device.kind, (EventKind.MEMCPY, EventKind.MEMSET))
+    )
+    written = context.trace.events.numbers("copy_kind", device.row[event], -1)
     name, fill = device.name[event], device.kind[event] == EventKind.MEMSET
-    sides = [context.trace.events.numbers(field, device.row[event]) for field in ("copy_from", "copy_to")]
+    sides = [context.trace.events.numbers(field, device.row[event], -1) for field in ("copy_from", "copy_to")]
     keys = group(written, name, fill, *sides)
     decided = np.zeros(len(keys), np.int64)
     for index, first in enumerate(keys.first.tolist()):
@@ -91,7 +100,8 @@ def _kind(context: Context, event: Rows) -> NDArray[np.int64]:
     silent = np.flatnonzero((found == _code("unknown", None)) & (context.event_op[event] >= 0))
     ops = context.trace.events.name[context.op_nest.rows(context.event_op[event[silent]])]
     found[silent] = strings.lookup(ops, _called)
-    return found
+    known[event] = found
+    return known
 
 
 def _code(direction: str, memory: str | None) -> int:

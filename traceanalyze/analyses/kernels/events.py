@@ -109,8 +109,7 @@ def _last_number(text: str) -> int:
 
 def by_start(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Rows of all that stands on the rows of devices, in order of start."""
-    first, last = int(EventKind.KERNEL), int(EventKind.DEVICE_ANNOTATION)
-    row = ((kind >= first) & (kind <= last)).nonzero()[0]
+    row = rows_of(kind, EventKind.KERNEL, EventKind.DEVICE_ANNOTATION)
     return row[np.argsort(trace.events.ts[row], kind="stable")]
 
 
@@ -144,7 +143,7 @@ def _device_begins_early(
     start = ts[row]
     if not (np.diff(start) > STRAY_LIMIT_NS).any():
         return row[:0]
-    host = None if others is None else int(ts[first] if others[first] else ts[others].min())
+    host = None if others is None else int(ts[first] if others[first] else ts.min(where=others, initial=_NEVER))
     following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
     ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
     if host is not None and len(ends) and ends[-1] < len(row):
@@ -191,7 +190,8 @@ def repeated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
 def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
     last = int(end.argmax()) if len(end) else 0
-    if len(end) > 1 and end[last] - np.delete(end, last).max() <= STRAY_LIMIT_NS:
+    others = [int(each.max(initial=-_NEVER)) for each in (end[:last], end[last + 1 :])]
+    if len(end) > 1 and int(end[last]) - max(others) <= STRAY_LIMIT_NS:
         return end  # Of the device alone another one ends late enough.
     counted = ~occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
     if np.count_nonzero(counted) < 2:

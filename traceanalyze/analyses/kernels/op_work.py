@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,8 @@ Rows = dict[tuple[str, str, str, Cost, str], list[int]]
 _KNOWN = frozenset({*_DTYPES.values(), "fp8", "tf32"})
 _NAMESPACES = ("aten::", "flash_attn::", "torch_attn::")
 """Of operators whose names say what they compute."""
+_CALLS = 4096
+"""Calls that are known, once looked at: those of many ranks are the same."""
 Amount = int | NotMeasured
 _ZERO, _NOT = regex(r"\b0\b"), regex("NO", re.IGNORECASE)
 Measure = float | NotMeasured
@@ -156,22 +159,22 @@ def _of_operators(context: Context, work: Work, known: NDArray[np.int64], op: ND
         return {}
     calls = group(op)
     row = op[calls.first]
-    fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete", "strides")]
+    fields = [context.trace.events.numbers(field, row, -1) for field in ("shapes", "dtypes", "concrete", "strides")]
     # Other strides than 0 change nothing here.
     repeats = context.trace.strings.matches(np.maximum(fields[3], 0).astype(np.int32), _ZERO.search)
-    fields[3] = np.where(repeats, fields[3], MISSING)
+    fields[3] = np.where(repeats, fields[3], -1)
     rows = group(context.trace.events.name[row], *fields)
     time = rows.sum(calls.sum(work.time[known]))
     matrix = rows.sum(calls.sum(_short_float(context, work, known))) > 0
-    found: Rows = {}
+    found, text = Rows(), context.trace.strings.text
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
-        name = context.trace.strings.text(int(context.trace.events.name[row[first]]))
-        call = _call(context, name, *(int(field[first]) for field in fields))
-        cost = None if call is None else cost_of(call)
-        if call is not None and cost is not None:
+        name, codes = text(int(context.trace.events.name[row[first]])), [int(field[first]) for field in fields]
+        rated = _rated(name, *(text(code) if code >= 0 else None for code in codes))
+        if rated is not None:
+            call, cost, shapes = rated
             dtype = _dtype(call.shapes, call.dtypes, matrix_units=bool(matrix[index]))
             # Arguments that change neither what is shown nor what it costs are no other row.
-            sums = found.setdefault((name, _shapes(call), dtype, cost, _why(call)), [0, 0])
+            sums = found.setdefault((name, shapes, dtype, cost, _why(call)), [0, 0])
             sums[0] += count
             sums[1] += int(time[index])
     return found
@@ -273,12 +276,16 @@ def _shapes(call: Call) -> str:
     return ", ".join(found)
 
 
-def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
-    if MISSING in {shapes, dtypes} or not name.startswith(_NAMESPACES):
+@lru_cache(_CALLS)
+def _rated(
+    name: str, shapes: str | None, dtypes: str | None, values: str | None, strides: str | None
+) -> tuple[Call, Cost, str] | None:
+    """A call of these arguments, what it needs, and its tensors as they are shown; None without a formula."""
+    if shapes is None or dtypes is None or not name.startswith(_NAMESPACES):
         return None
-    text = context.trace.strings.text
-    more = (None if code == MISSING else text(code) for code in (values, strides))
-    return parse_call(name, text(shapes), text(dtypes), *more)
+    call = parse_call(name, shapes, dtypes, values, strides)
+    cost = None if call is None else cost_of(call)
+    return None if call is None or cost is None else (call, cost, _shapes(call))
 
 
 def device_peaks(context: Context) -> Peaks | None:

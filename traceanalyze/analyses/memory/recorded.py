@@ -138,6 +138,11 @@ class _Records(NamedTuple):
     """`allocated`, else the sum of changes so far."""
 
 
+def peak_tables(context: Context) -> list[Table]:
+    """The highest values of what the allocator recorded, and where they are."""
+    return [memory(context), _peak_places(context, context.once(_recorded))]
+
+
 def memory_tables(context: Context) -> list[Table]:
     """What the allocator recorded, its runtime calls, and what CANN samples of the process and its components."""
     records = context.once(_recorded)
@@ -154,8 +159,7 @@ def memory_tables(context: Context) -> list[Table]:
         for name, one in named
     )
     return [
-        memory(context),
-        _peak_places(context, records),
+        *peak_tables(context),
         _by_step(context, records),
         _over_time(records),
         allocator_calls(context),

@@ -471,7 +471,7 @@ def _records(context: Context) -> Iterator[Check]:
     if waits is not None and len(waits.row):
         correlation = trace.events.fields.get("correlation")
         known = correlation.value if correlation is not None else np.empty(0, np.int64)
-        missing = int((~np.isin(waits.value, known)).sum())
+        missing = int((~occurs(waits.value, known)).sum())
         if missing:
             yield Check("Q13", Level.INFO, _SAY["wait_without_record"], (("count", missing), ("waits", len(waits.row))))
     comm = device.row[device.klass == DeviceClass.COMM]

@@ -220,11 +220,13 @@ def whole_cycles(steps: Steps) -> NDArray[np.bool_]:
 def cycle_of(times: NDArray[np.int64]) -> int:
     """In how many steps their times (n,), ns, come back: 1 where long and short steps do not alternate."""
     mean = float(times.mean()) if len(times) else 0.0
-    spread = float(((times - mean) ** 2).sum())
+    off, number = times - mean, np.arange(len(times))
+    spread = float((off**2).sum())
     for cycle in range(2, min(len(times) // 2, _LONGEST_CYCLE) + 1):
-        places = [times[place::cycle].astype(float) for place in range(cycle)]
-        own = sum(float(((each - each.mean()) ** 2).sum()) for each in places)
-        if own <= _OWN * spread and np.ptp([each.mean() for each in places]) >= _APART * mean:
+        place = number % cycle
+        usual = np.bincount(place, off) / np.bincount(place)
+        own = float(((off - usual[place]) ** 2).sum())
+        if own <= _OWN * spread and np.ptp(usual) >= _APART * mean:
             return cycle
     return 1
 

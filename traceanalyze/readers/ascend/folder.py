@@ -283,8 +283,9 @@ def is_ascend(found: Scan) -> bool:
     """Whether a scanned trace is that of an Ascend profile, by its processes, else by its categories."""
     if _PROCESSES & {name.partition(" [")[0] for name in process_names(found.metadata).values()}:
         return True
-    categories = found.events.cat, found.flows.cat
-    return any(found.strings.matches(each, _CATEGORIES.__contains__).any() for each in categories)
+    named = [category for category in _CATEGORIES if found.strings.may_have(category)]
+    categories = (found.events.cat, found.flows.cat) if named else ()
+    return any(found.strings.matches(each, named.__contains__).any() for each in categories)
 
 
 def part_alone(name: str, found: Scan) -> Phrase | None:

@@ -37,8 +37,8 @@ _ROOTS = ("none", "object", "list")
 
 # Numbers of the arrays, as in scan.h; of a table with several columns that of the first.
 _STRING_BLOB, _STRING_OFFSETS, _TRACKS = 0, 1, 2
-_EVENTS, _INSTANTS, _FLOWS = 3, 10, 16
-_METADATA, _METADATA_TEXTS, _HEADER_TEXTS, _PHASE_TEXTS, _PHASE_COUNTS = 21, 22, 24, 26, 28
+_EVENTS, _INSTANTS, _FLOWS = 3, 8, 12
+_METADATA, _METADATA_TEXTS, _HEADER_TEXTS, _PHASE_TEXTS, _PHASE_COUNTS, _FIELDS = 17, 18, 20, 22, 24, 25
 
 _VALUE_TYPES: Mapping[Kind, DTypeLike] = {Kind.INT: np.int64, Kind.REAL: np.float64, Kind.TEXT: np.int32}
 
@@ -64,6 +64,10 @@ class _Options(ctypes.Structure):
     ]
 
 
+class _Next(ctypes.Structure):
+    _fields_ = [("space", ctypes.c_void_p), ("needs", ctypes.c_uint64)]
+
+
 class _Summary(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in REASONS),
@@ -82,13 +86,11 @@ def _library() -> ctypes.CDLL | None:
     pointer = ctypes.c_void_p
     signatures: Mapping[str, tuple[Any, ...]] = {
         "open": (ctypes.c_int, ctypes.POINTER(_Options), ctypes.POINTER(pointer)),
-        "space": (pointer, pointer, ctypes.c_uint64),
-        "feed": (ctypes.c_int, pointer, ctypes.c_uint64),
-        "needs": (ctypes.c_uint64, pointer),
+        "feed": (ctypes.c_int, pointer, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(_Next)),
         "join": (ctypes.c_int, pointer, pointer, ctypes.POINTER(ctypes.c_uint32)),
         "finish": (ctypes.c_int, pointer),
         "summarize": (ctypes.c_int, pointer, ctypes.POINTER(_Summary)),
-        "take": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(native.Array)),
+        "take": (ctypes.c_int, pointer, ctypes.POINTER(native.Array)),
         "close": (None, pointer),
     }
     for name, (result, *arguments) in signatures.items():
@@ -152,18 +154,16 @@ class _Scanner:
 
     def read(self, readinto: Read, block_bytes: int, watch: Watch = unwatched) -> None:
         """Scan what `readinto` gives, block by block, in the scanner's own buffer."""
-        library, room = self._library, ctypes.c_ubyte * block_bytes
+        feed, room, following = self._library.trace_scan_feed, ctypes.c_ubyte * block_bytes, _Next()
+        _check(feed(self._handle, 0, block_bytes, into := ctypes.byref(following)))
         while not self._stopped:
-            address = library.trace_scan_space(self._handle, block_bytes)
-            if address is None:
-                raise MemoryError("no memory left for the text of the trace")
-            block = memoryview(room.from_address(address)).cast("B")
+            block = memoryview(room.from_address(following.space)).cast("B")
             filled = readinto(block)
             block.release()
             if not filled:
                 break
-            _check(library.trace_scan_feed(self._handle, filled))
-            watch(library.trace_scan_needs(self._handle))
+            _check(feed(self._handle, filled, block_bytes, into))
+            watch(following.needs)
 
     def join(self, following: "_Scanner") -> bool:
         """Take over what the scan of the text behind has found; not if this one does not lead to its beginning."""
@@ -178,64 +178,77 @@ class _Scanner:
         _check(self._library.trace_scan_summarize(self._handle, ctypes.byref(summary)))
         return summary
 
-    def array(self, array_id: int, dtype: DTypeLike, *, field: int = 0, width: int = 0) -> NDArray[Any]:
-        """An array of the result, to be asked for once: one-dimensional, or `width` columns wide."""
-        found = native.Array()
-        _check(self._library.trace_scan_take(self._handle, array_id, field, ctypes.byref(found)))
-        return native.owned(found, dtype, width=width)
+    def arrays(self, fields: int) -> "_Arrays":
+        """Those of the result, with so many fields; to be asked for once."""
+        found = (native.Array * (_FIELDS + 2 * fields))()
+        _check(self._library.trace_scan_take(self._handle, found))
+        return _Arrays(found)
 
-    def texts(self, first_id: int) -> list[bytes]:
+
+class _Arrays:
+    """The arrays of a result, each to be asked for once."""
+
+    def __init__(self, found: ctypes.Array[native.Array]) -> None:
+        self._found = found
+
+    def array(self, number: int, dtype: DTypeLike, *, width: int = 0) -> NDArray[Any]:
+        """One-dimensional, or `width` columns wide."""
+        return native.owned(self._found[number], dtype, width=width)
+
+    def texts(self, first: int) -> list[bytes]:
         """Copies of texts that lie one after another, and behind them where each ends."""
-        blob = self.array(first_id, np.uint8).tobytes()
-        ends = self.array(first_id + 1, np.int64).tolist()
+        blob = self.array(first, np.uint8).tobytes()
+        ends = self.array(first + 1, np.int64).tolist()
         return [blob[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
-    def columns(self, first_id: int, dtypes: Sequence[DTypeLike]) -> list[NDArray[Any]]:
-        return [self.array(first_id + place, dtype) for place, dtype in enumerate(dtypes)]
+    def columns(self, first: int, dtypes: Sequence[DTypeLike]) -> list[NDArray[Any]]:
+        return [self.array(first + place, dtype) for place, dtype in enumerate(dtypes)]
 
-    def table(self, first_id: int, dtypes: Sequence[DTypeLike], fields: Sequence[Field]) -> list[Any]:
-        """Columns, and by name those of fields: two arrays a field, whose numbers follow."""
-        at, sparse, known = first_id + len(dtypes), {}, dict[int, NDArray[np.uint32]]()
-        for index, field in enumerate(fields):
+    def table(self, first: int, dtypes: Sequence[DTypeLike], first_field: int, fields: Sequence[Field]) -> list[Any]:
+        """Columns, and by name those of fields, two arrays each."""
+        sparse, known = {}, dict[int, NDArray[np.uint32]]()
+        for at, field in enumerate(fields):
             # Many fields are of the same events.
-            rows = self.array(at, np.uint32, field=index)
+            rows = self.array(first_field + 2 * at, np.uint32)
             same = known.setdefault(len(rows), rows)
             rows = same if rows is not same and (rows == same).all() else rows
-            sparse[field.name] = Sparse(rows, self.array(at + 1, _VALUE_TYPES[field.kind], field=index))
-        return [*self.columns(first_id, dtypes), sparse]
+            sparse[field.name] = Sparse(rows, self.array(first_field + 2 * at + 1, _VALUE_TYPES[field.kind]))
+        return [*self.columns(first, dtypes), sparse]
 
 
-def _metadata(scanner: _Scanner, strings: Strings) -> list[Metadata]:
-    codes = scanner.array(_METADATA, np.int32, width=3).tolist()
-    text = cache(strings.raw)  # a few names and ids, again and again
+def _metadata(given: _Arrays, strings: Strings) -> list[Metadata]:
+    codes = given.array(_METADATA, np.int32, width=3)
+    text = {code: strings.raw(code) for code in {*codes.ravel().tolist()}}  # a few names and ids, again and again
     return [
-        Metadata(text(name), text(pid), text(tid), args)
-        for (name, pid, tid), args in zip(codes, scanner.texts(_METADATA_TEXTS), strict=True)
+        Metadata(text[name], text[pid], text[tid], args)
+        for (name, pid, tid), args in zip(codes.tolist(), given.texts(_METADATA_TEXTS), strict=True)
     ]
 
 
-def _phases(scanner: _Scanner) -> dict[str, int]:
+def _phases(given: _Arrays) -> dict[str, int]:
     phases: Counter[str] = Counter()
-    counts = scanner.array(_PHASE_COUNTS, np.int64).tolist()
-    for raw, count in zip(scanner.texts(_PHASE_TEXTS), counts, strict=True):
+    counts = given.array(_PHASE_COUNTS, np.int64).tolist()
+    for raw, count in zip(given.texts(_PHASE_TEXTS), counts, strict=True):
         phases[raw.decode("utf-8", "replace")] += count  # different bytes may become the same text
     return dict(phases)
 
 
 def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Sequence[Field]) -> Scan:
     summary = scanner.summary()
-    strings = Strings(scanner.array(_STRING_BLOB, np.uint8), scanner.array(_STRING_OFFSETS, np.int64))
+    given, of_instants = scanner.arrays(len(event_fields) + len(instant_fields)), _FIELDS + 2 * len(event_fields)
+    strings = Strings(given.array(_STRING_BLOB, np.uint8), given.array(_STRING_OFFSETS, np.int64))
     time, code = np.int64, np.int32
-    header = scanner.texts(_HEADER_TEXTS)
+    events, instants = (time, time, code, code, code), (time, code, code, code)
+    header = given.texts(_HEADER_TEXTS)
     return Scan(
         strings=strings,
-        tracks=scanner.array(_TRACKS, code, width=2),
-        events=Events(*scanner.table(_EVENTS, (time, time, code, code, code), event_fields)),
-        instants=Instants(*scanner.table(_INSTANTS, (time, code, code, code), instant_fields)),
-        flows=Flows(*scanner.columns(_FLOWS, (time, code, code, np.int64, np.uint8))),
-        metadata=_metadata(scanner, strings),
+        tracks=given.array(_TRACKS, code, width=2),
+        events=Events(*given.table(_EVENTS, events, _FIELDS, event_fields)),
+        instants=Instants(*given.table(_INSTANTS, instants, of_instants, instant_fields)),
+        flows=Flows(*given.columns(_FLOWS, (time, code, code, np.int64, np.uint8))),
+        metadata=_metadata(given, strings),
         header=dict(zip(header[::2], header[1::2], strict=True)),
-        phases=_phases(scanner),
+        phases=_phases(given),
         counts={reason: int(getattr(summary, reason)) for reason in REASONS},
         fault=None if summary.fault < 0 else summary.fault,
         root=_ROOTS[summary.root],

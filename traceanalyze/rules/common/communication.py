@@ -1,5 +1,6 @@
 """Collectives of the windows, one by one, for the rules about communication."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class Communicating:
 
     def of_kind(self, *kinds: str) -> NDArray[np.bool_]:
         """Collectives of these types."""
-        return np.isin(self.kind, [TYPES.index(kind) for kind in kinds])
+        return occurs(self.kind, [TYPES.index(kind) for kind in kinds])
 
 
 def communicating(facts: Facts) -> Communicating:
@@ -324,7 +325,8 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     beside = intervals_of(*intervals.intersect(every, facts.busy(DeviceClass.COMPUTE)))
     taken = by_pass(beside[:, 0], beside[:, 1] - beside[:, 0])
     room, shown = np.zeros(len(begun) + 1), by_pass(exposed[:, 0], exposed[:, 1] - exposed[:, 0])
-    np.maximum.at(room[1:], intervals.passed(begun, device.start[rows[back]]) - 1, device.end[rows[back]])
+    pass_of = intervals.passed(begun, device.start[rows[back]]) - 1
+    np.maximum.at(room[1:], pass_of, device.end[rows[back]].astype(np.float64))
     room[1:] -= begun
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)
@@ -361,32 +363,34 @@ def _by_buckets(
     order = np.argsort(issued, kind="stable")
     done = np.append(0, np.maximum.accumulate(context.device.end[launched[order]]))
 
-    def by_pass(asked: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Of each pass what asks in it, in turn, and when what was asked for before is done."""
+    def in_turn(asked: NDArray[np.int64], amount: NDArray[np.int64]) -> tuple[list[int], list[int], list[int]]:
+        """When what was asked for before is done; amounts in that order; and where in it each pass begins and ends."""
         ready = np.maximum(asked, done[np.searchsorted(issued[order], asked)])
         turn = np.argsort(ready, kind="stable")
-        return [(own, ready[own]) for own in np.split(turn, np.searchsorted(ready[turn], begun))[1:]]
+        bounds = np.append(np.searchsorted(ready[turn], begun), len(turn))
+        return ready[turn].tolist(), amount[turn].tolist(), bounds.tolist()
 
     place = np.flatnonzero(context.trace.strings.matches(context.op_names, _ACCUMULATES.match))
     elements = op_text(facts, "shapes", context.op_nest.rows(place), largest, 0)
-    taken = (work.time - work.waits.time)[chosen]
-    gained, last = np.zeros(len(begun)), np.full(len(begun), -1.0)
-    passes = zip(by_pass(context.op_nest.start[place]), by_pass(work.issued[chosen]), strict=True)
-    for one, ((own, ready), (now, since)) in enumerate(passes):
-        each = size[one] / max(int(elements[own].sum()), 1)
-        if not len(own) or abs(each - round(each)) > WHOLE * each or round(each) not in {1, 2, 4, 8}:
+    ready, counts, bounds = in_turn(context.op_nest.start[place], elements)
+    since, lengths, sent = in_turn(work.issued[chosen], (work.time - work.waits.time)[chosen])
+    gained, last = [0.0] * len(begun), [-1.0] * len(begun)
+    passes = zip(pairwise(bounds), pairwise(sent), size.tolist(), time.tolist(), over.tolist(), strict=True)
+    for one, ((low, high), reduced, whole, length, pass_over) in enumerate(passes):
+        each = whole / max(sum(counts[low:high]), 1)
+        if low == high or abs(each - round(each)) > WHOLE * each or round(each) not in {1, 2, 4, 8}:
             continue
         end, filled, room = 0.0, 0.0, FIRST_BUCKET
-        for number, (moment, count) in enumerate(zip(ready.tolist(), elements[own].tolist(), strict=True), 1):
+        for at, count in enumerate(counts[low:high], low):
             filled += count * each
-            if filled >= room or number == len(own):
-                last[one] = time[one] * filled / size[one]
-                end, filled, room = max(end, moment) + last[one], 0.0, BUCKET
+            if filled >= room or at + 1 == high:
+                last[one] = length * filled / whole
+                end, filled, room = max(end, ready[at]) + last[one], 0.0, BUCKET
         before = 0
-        for moment, length in zip(since.tolist(), taken[now].tolist(), strict=True):
-            before = max(before, moment) + length
-        gained[one] = max(0.0, before - max(end, over[one]))
-    return gained, last
+        for at in range(*reduced):
+            before = max(before, since[at]) + lengths[at]
+        gained[one] = max(0.0, before - max(end, pass_over))
+    return np.array(gained, np.float64), np.array(last, np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,8 +123,14 @@ def matters(facts: Facts, chosen: NDArray[np.bool_] | NDArray[np.int64], change:
 
 def fits(facts: Facts, codes: NDArray[np.int32], pattern: str) -> NDArray[np.bool_]:
     """Whether texts, by their codes, match somewhere."""
-    known = re.compile(pattern)
-    return facts.context.trace.strings.matches(codes, known.search)
+    return facts.context.trace.strings.matches(codes, sought(pattern))
+
+
+@lru_cache(maxsize=256)
+def sought(pattern: str) -> Callable[[str], object]:
+    """Whether a name matches somewhere: asked of each name once, as those of many ranks are the same."""
+    search = re.compile(pattern).search
+    return lru_cache(maxsize=1024)(lambda name: search(name) is not None)
 
 
 def kernels_of(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:

@@ -37,10 +37,11 @@ _BEGIN, _END = regex(r"StreamBeginCapture"), regex(r"StreamEndCapture")
 
 def compiling(facts: Facts) -> NDArray[np.int64]:
     """Event rows of ranges and Python functions of the compiler that begin in the windows, by time."""
-    return facts.rows(
-        (*RANGES, EventKind.PYTHON),
-        lambda text: _COMPILING.search(text) is not None and _RECORDING.search(text) is None,
-    )
+    return facts.rows((*RANGES, EventKind.PYTHON), _compiles)
+
+
+def _compiles(text: str) -> bool:
+    return _COMPILING.search(text) is not None and _RECORDING.search(text) is None
 
 
 def capturing(facts: Facts) -> Intervals:

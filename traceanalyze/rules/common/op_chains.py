@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.model.columns import Rows, distinct, narrow, occurs, short, taken
-from traceanalyze.model.intervals import contains, merge, passed
+from traceanalyze.model.intervals import Intervals, contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.computing import FUSIBLE, computing
+from traceanalyze.rules.common.computing import FUSIBLE, computing, sought
 from traceanalyze.rules.rule import Facts, picked
 
 _LETTERS = (
@@ -99,6 +101,7 @@ def _label(facts: Facts) -> NDArray[np.int32]:
     return np.where((work.op < 0) & (kind >= 0), kind, work.op_name).astype(np.int32)
 
 
+@lru_cache(maxsize=4096)
 def letter_of(name: str) -> int:
     """Code of the letter of an operator."""
     return next((letter for letter, pattern in _KNOWN if pattern.search(name)), ord(OTHER))
@@ -171,10 +174,13 @@ def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def names_under(facts: Facts, op: Rows, pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
-    context, nest = facts.context, facts.context.op_nest
-    place = np.flatnonzero(context.trace.strings.matches(context.op_names, re.compile(pattern).search))
-    # What lies under an operator follows it in the tree, up to its stop.
-    return contains(merge(place, nest.stop[place].astype(np.int64)), op)
+    return contains(facts.context.once(_named, pattern), op)
+
+
+def _named(context: Context, pattern: str) -> Intervals:
+    """Places of the operators whose names fit, and of those inside them: they follow in the tree, up to a stop."""
+    place = np.flatnonzero(context.trace.strings.matches(context.op_names, sought(pattern)))
+    return merge(place, context.op_nest.stop[place].astype(np.int64))
 
 
 def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:

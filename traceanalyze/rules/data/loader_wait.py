@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.host import READY_NS
@@ -144,7 +145,7 @@ def _start(facts: Facts, start: Intervals) -> Iterator[Finding]:
 def _beside(facts: Facts, rows: NDArray[np.int64]) -> bool:
     """Whether threads of their own make the batches: only the waits for them hold up the steps."""
     context = facts.context
-    return not np.isin(context.trace.events.track[rows], [context.step_track, *context.threads]).any()
+    return not occurs(context.trace.events.track[rows], [context.step_track, *context.threads]).any()
 
 
 def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int, options: Options) -> Finding:

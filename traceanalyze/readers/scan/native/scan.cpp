@@ -72,13 +72,17 @@ trace_scan_array array(const trace_scan& scan, std::uint32_t id) {
 // a thread stands for the time that it takes, 0.2 ms.
 constexpr std::uint64_t kEvent = 260, kArgument = 16, kText = 2400, kByte = 2, kByteOfJson = 40, kThread = 6000;
 
-// The array of a field, if `id` is one of those.
-const scan::Field* field_of(const trace_scan& scan, std::uint32_t id, std::uint32_t number) {
-    const bool event = id == TRACE_SCAN_EVENT_FIELD_ROW || id == TRACE_SCAN_EVENT_FIELD_VALUE;
-    const bool instant = id == TRACE_SCAN_INSTANT_FIELD_ROW || id == TRACE_SCAN_INSTANT_FIELD_VALUE;
-    if (!event && !instant) return nullptr;
-    const auto& fields = (event ? scan.rows->completes.fields : scan.rows->instants.fields).all();
-    return number < fields.size() ? &fields[number] : nullptr;
+std::uint64_t needs(const trace_scan& scan) {
+    const scan::Rows& rows = *scan.rows;
+    std::uint64_t values = 0;
+    for (const auto* fields : {&rows.completes.fields, &rows.instants.fields})
+        for (const scan::Field& field : fields->all()) values += field.row.size();
+    const std::uint64_t events =
+        rows.completes.ts.size() + rows.instants.ts.size() + rows.flows.ts.size() + rows.metadata.ends.size();
+    const std::uint64_t json = rows.metadata.blob.size() + scan.document->header().blob.size();
+    const std::uint64_t threads = rows.tracks.pairs().size() / (2 * sizeof(std::int32_t));
+    const std::uint64_t texts = rows.strings.offsets().size() * kText + rows.strings.blob().size() * kByte;
+    return events * kEvent + threads * kThread + values * kArgument + texts + json * kByteOfJson;
 }
 
 }  // namespace
@@ -98,35 +102,17 @@ int trace_scan_open(const trace_scan_options* options, trace_scan** scan) {
     });
 }
 
-uint8_t* trace_scan_space(trace_scan* scan, uint64_t bytes) {
-    uint8_t* space = nullptr;
-    scan->advance([&]() -> int {
-        if (bytes > kMaxBlock) return TRACE_SCAN_NO_MEMORY;
-        space = scan->document->buffer().space(bytes);
-        return TRACE_SCAN_OK;
-    });
-    return space;
-}
-
-int trace_scan_feed(trace_scan* scan, uint64_t bytes) {
+int trace_scan_feed(trace_scan* scan, uint64_t bytes, uint64_t room, trace_scan_next* next) {
     return scan->advance([&]() -> int {
-        if (!scan->document->buffer().has_space(bytes)) return TRACE_SCAN_INTERNAL;
-        scan->document->feed(bytes);
+        auto& buffer = scan->document->buffer();
+        if (room > kMaxBlock) return TRACE_SCAN_NO_MEMORY;
+        if (bytes != 0) {
+            if (!buffer.has_space(bytes)) return TRACE_SCAN_INTERNAL;
+            scan->document->feed(bytes);
+        }
+        *next = {buffer.space(room), needs(*scan)};
         return TRACE_SCAN_OK;
     });
-}
-
-uint64_t trace_scan_needs(const trace_scan* scan) {
-    const scan::Rows& rows = *scan->rows;
-    std::uint64_t values = 0;
-    for (const auto* fields : {&rows.completes.fields, &rows.instants.fields})
-        for (const scan::Field& field : fields->all()) values += field.row.size();
-    const std::uint64_t events =
-        rows.completes.ts.size() + rows.instants.ts.size() + rows.flows.ts.size() + rows.metadata.ends.size();
-    const std::uint64_t json = rows.metadata.blob.size() + scan->document->header().blob.size();
-    const std::uint64_t threads = rows.tracks.pairs().size() / (2 * sizeof(std::int32_t));
-    const std::uint64_t texts = rows.strings.offsets().size() * kText + rows.strings.blob().size() * kByte;
-    return events * kEvent + threads * kThread + values * kArgument + texts + json * kByteOfJson;
 }
 
 int trace_scan_join(trace_scan* scan, trace_scan* next, uint32_t* joined) {
@@ -166,15 +152,14 @@ int trace_scan_summarize(const trace_scan* scan, trace_scan_summary* summary) {
     return TRACE_SCAN_OK;
 }
 
-int trace_scan_take(trace_scan* scan, uint32_t array_id, uint32_t field, trace_scan_array* result) {
+int trace_scan_take(trace_scan* scan, trace_scan_array* arrays) {
     if (scan->stage != trace_scan::Stage::finished) return TRACE_SCAN_INTERNAL;
-    const scan::Field* column = field_of(*scan, array_id, field);
-    if (column == nullptr) {
-        *result = array(*scan, array_id);
-    } else if (array_id == TRACE_SCAN_EVENT_FIELD_ROW || array_id == TRACE_SCAN_INSTANT_FIELD_ROW) {
-        *result = taken(column->row);
-    } else {
-        *result = column->kind == TRACE_SCAN_TEXT ? taken(column->codes) : taken(column->wide);
+    for (std::uint32_t id = 0; id < TRACE_SCAN_FIELDS; ++id) *arrays++ = array(*scan, id);
+    for (const auto* fields : {&scan->rows->completes.fields, &scan->rows->instants.fields}) {
+        for (const scan::Field& field : fields->all()) {
+            *arrays++ = taken(field.row);
+            *arrays++ = field.kind == TRACE_SCAN_TEXT ? taken(field.codes) : taken(field.wide);
+        }
     }
     return TRACE_SCAN_OK;
 }

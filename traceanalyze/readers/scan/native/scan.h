@@ -3,9 +3,10 @@
  *
  *   trace_scan *s = NULL;
  *   trace_scan_open(&options, &s);
- *   while ((p = trace_scan_space(s, 1 << 18)) && (n = read(fd, p, 1 << 18)) > 0) trace_scan_feed(s, n);
+ *   trace_scan_feed(s, 0, 1 << 18, &next);
+ *   while ((n = read(fd, next.space, 1 << 18)) > 0) trace_scan_feed(s, n, 1 << 18, &next);
  *   trace_scan_finish(s);
- *   trace_scan_summarize(s, &summary);  trace_scan_take(s, TRACE_SCAN_EVENT_TS, 0, &array);  ...
+ *   trace_scan_summarize(s, &summary);  trace_scan_take(s, arrays);  ...
  *   trace_scan_close(s);                 // frees the columns not taken
  *
  * One thread at a time may use a scan; different scans are independent. No function throws or aborts: after a status
@@ -28,7 +29,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 13
+#define TRACE_SCAN_ABI_VERSION 14
 
 typedef struct trace_scan trace_scan;
 
@@ -76,27 +77,25 @@ enum trace_scan_array_id {
     TRACE_SCAN_EVENT_NAME = 5,     /* int32 */
     TRACE_SCAN_EVENT_CAT = 6,      /* int32 */
     TRACE_SCAN_EVENT_TRACK = 7,    /* int32 */
-    TRACE_SCAN_EVENT_FIELD_ROW = 8,   /* uint32, of the given field */
-    TRACE_SCAN_EVENT_FIELD_VALUE = 9, /* int64, double or int32 by kind, of the given field */
-    TRACE_SCAN_INSTANT_TS = 10,
-    TRACE_SCAN_INSTANT_NAME = 11,
-    TRACE_SCAN_INSTANT_CAT = 12,
-    TRACE_SCAN_INSTANT_TRACK = 13,
-    TRACE_SCAN_INSTANT_FIELD_ROW = 14,
-    TRACE_SCAN_INSTANT_FIELD_VALUE = 15,
-    TRACE_SCAN_FLOW_TS = 16,
-    TRACE_SCAN_FLOW_TRACK = 17,
-    TRACE_SCAN_FLOW_CAT = 18,
-    TRACE_SCAN_FLOW_ID = 19,       /* int64 */
-    TRACE_SCAN_FLOW_PHASE = 20,    /* uint8 */
-    TRACE_SCAN_METADATA = 21,      /* int32 triples: codes of name, pid and tid */
-    TRACE_SCAN_METADATA_BLOB = 22, /* uint8: the args texts one after another */
-    TRACE_SCAN_METADATA_ENDS = 23, /* int64: where each ends */
-    TRACE_SCAN_HEADER_BLOB = 24,   /* uint8: key, value, key, value ... */
-    TRACE_SCAN_HEADER_ENDS = 25,   /* int64: where each ends */
-    TRACE_SCAN_PHASE_BLOB = 26,    /* uint8: the distinct phase texts */
-    TRACE_SCAN_PHASE_ENDS = 27,    /* int64 */
-    TRACE_SCAN_PHASE_COUNTS = 28   /* int64 */
+    TRACE_SCAN_INSTANT_TS = 8,
+    TRACE_SCAN_INSTANT_NAME = 9,
+    TRACE_SCAN_INSTANT_CAT = 10,
+    TRACE_SCAN_INSTANT_TRACK = 11,
+    TRACE_SCAN_FLOW_TS = 12,
+    TRACE_SCAN_FLOW_TRACK = 13,
+    TRACE_SCAN_FLOW_CAT = 14,
+    TRACE_SCAN_FLOW_ID = 15,       /* int64 */
+    TRACE_SCAN_FLOW_PHASE = 16,    /* uint8 */
+    TRACE_SCAN_METADATA = 17,      /* int32 triples: codes of name, pid and tid */
+    TRACE_SCAN_METADATA_BLOB = 18, /* uint8: the args texts one after another */
+    TRACE_SCAN_METADATA_ENDS = 19, /* int64: where each ends */
+    TRACE_SCAN_HEADER_BLOB = 20,   /* uint8: key, value, key, value ... */
+    TRACE_SCAN_HEADER_ENDS = 21,   /* int64: where each ends */
+    TRACE_SCAN_PHASE_BLOB = 22,    /* uint8: the distinct phase texts */
+    TRACE_SCAN_PHASE_ENDS = 23,    /* int64 */
+    TRACE_SCAN_PHASE_COUNTS = 24,  /* int64 */
+    /* From here on two of each field, of those of events, then of instants: */
+    TRACE_SCAN_FIELDS = 25         /* uint32, its rows; int64, double or int32 by kind, its values */
 };
 
 /* In place of the duration of events that were written as two: this one begins, or ends, one. */
@@ -132,14 +131,14 @@ TRACE_SCAN_API uint32_t trace_scan_abi_version(void);
 
 TRACE_SCAN_API int trace_scan_open(const trace_scan_options *options, trace_scan **scan);
 
-/* Where the next `bytes` bytes of text go; NULL when there is no memory for them. Valid until the next call. */
-TRACE_SCAN_API uint8_t *trace_scan_space(trace_scan *scan, uint64_t bytes);
+typedef struct {
+    uint8_t *space; /* where the next bytes of text go, until the next call */
+    uint64_t needs; /* bytes of memory that it may take to analyse what was found so far */
+} trace_scan_next;
 
-/* Scans the `bytes` bytes just written to trace_scan_space. */
-TRACE_SCAN_API int trace_scan_feed(trace_scan *scan, uint64_t bytes);
-
-/* Bytes of memory that it may take to analyse what was found so far. */
-TRACE_SCAN_API uint64_t trace_scan_needs(const trace_scan *scan);
+/* Scans the `bytes` bytes just written to the space of the call before, none in the first call, and gives space for `room`
+ * more. */
+TRACE_SCAN_API int trace_scan_feed(trace_scan *scan, uint64_t bytes, uint64_t room, trace_scan_next *next);
 
 /* Takes over all that `next` has found, which may only be closed then, and goes on where it is: as if this scan had read
  * its text, too. Only where this one, between two events, has come to where the text of `next` began; else `joined` is 0
@@ -151,9 +150,9 @@ TRACE_SCAN_API int trace_scan_finish(trace_scan *scan);
 
 TRACE_SCAN_API int trace_scan_summarize(const trace_scan *scan, trace_scan_summary *summary);
 
-/* An array of a finished scan: the caller's from now on, and no more there for another call. `field` counts for the
- * FIELD arrays only. */
-TRACE_SCAN_API int trace_scan_take(trace_scan *scan, uint32_t array_id, uint32_t field, trace_scan_array *array);
+/* The arrays of a finished scan, TRACE_SCAN_FIELDS of them and those of its fields: the caller's from now on, and no more
+ * there for another call. */
+TRACE_SCAN_API int trace_scan_take(trace_scan *scan, trace_scan_array *arrays);
 
 /* Frees an array that was taken; of no items there is none. */
 TRACE_SCAN_API void trace_scan_free(void *data, uint64_t bytes);
@@ -324,6 +323,13 @@ TRACE_SCAN_API void trace_take_wide(const trace_sparse *column, const int64_t *r
                                     int64_t *found);
 TRACE_SCAN_API void trace_take_narrow(const trace_sparse *column, const int64_t *rows, uint64_t count, int32_t missing,
                                       int32_t *found);
+
+/* Marks the codes, numbers of four or eight `bytes`, that a column has in a table; not OK if one is outside of it. */
+TRACE_SCAN_API int trace_mark(const void *codes, uint32_t bytes, uint64_t count, uint8_t *marked, uint64_t size);
+
+/* Rows, ascending, in which a column has a number from `first` to `last`, not all that there are: how many; there is room
+ * for all rows. */
+TRACE_SCAN_API int64_t trace_rows_of(const uint8_t *values, uint64_t count, uint8_t first, uint8_t last, int64_t *rows);
 
 /* How many of some moments (ascending) are not after each instant. */
 TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
