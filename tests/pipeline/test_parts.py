@@ -320,9 +320,7 @@ def test_a_summary_is_small_and_the_rest_is_read_when_it_is_looked_at(ranks, mon
     "name", ["pairs/sam_fast_ladder/a73da0_asdf_False.json.gz", "kineto/param/linear_kineto.json.gz"]
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_a_summary_is_small_however_much_was_found(shared_traces, monkeypatch, name, together):
-    # Compressed, whatever there is.
-    monkeypatch.setattr(parts, "_SMALL", 0)
+def test_a_summary_is_small_however_much_was_found(shared_traces, name, together):
     job = Job(Source(str(shared_traces / name)), Choices(), {}, False, False, together, False)
     one = made(job)
     found = stored(packed(one))

@@ -139,9 +139,7 @@ def test_what_was_asked_of_the_shares_holds_for_the_report(tmp_path, choices):
 @pytest.mark.parametrize(
     "name", ["kineto/param/dlrm_8rank", "kineto/modded_nanogpt", "ascend/msinsight_2rank_torch/text/level1"]
 )
-def test_shared_traces_put_together_are_the_report_of_one_run(shared_traces, tmp_path, monkeypatch, name):
-    # Compressed, whatever there is.
-    monkeypatch.setattr(parts, "_SMALL", 0)
+def test_shared_traces_put_together_are_the_report_of_one_run(shared_traces, tmp_path, name):
     path = shared_traces / name
     folder = shared_out([path], tmp_path / "parts", 3)
     assert as_text(merged_reports(str(folder), Detail.VERBOSE, ALONE)) == as_text(reports([str(path)], Choices()))

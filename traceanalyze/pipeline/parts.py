@@ -43,9 +43,9 @@ _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ra
 """Of this package, those whose classes may stand in a part."""
 _LEVEL = 4
 """Of compression: the next takes a quarter more time for 1.5 %."""
-_SMALL = 1 << 16
-"""Bytes from which on a section is compressed, and its numbers are stored so that it compresses well: of the summary of
-a rank that would take as long as all the rest."""
+_SMALL = 1 << 15
+"""Bytes from which on numbers are stored so that they compress well. A section that stands alone is not compressed
+below: of the summary of one of many ranks that would take as long as all the rest."""
 _MANY = 8
 """From so many on what is alike is stored together."""
 _WHOLE = "|i1", "<i2", "<i4", "<i8"
@@ -74,7 +74,8 @@ def archive(sections: Mapping[str, bytes]) -> bytes:
             array = io.BytesIO()
             np.save(array, np.frombuffer(content, np.uint8), allow_pickle=False)
             # Without the time of day: the same content is the same bytes.
-            how = zipfile.ZIP_STORED if len(content) < _SMALL else zipfile.ZIP_DEFLATED
+            alone = len(sections) == 1 and len(content) < _SMALL
+            how = zipfile.ZIP_STORED if alone else zipfile.ZIP_DEFLATED
             file.writestr(zipfile.ZipInfo(f"{name}.npy"), array.getvalue(), how, _LEVEL)
     return out.getvalue()
 
