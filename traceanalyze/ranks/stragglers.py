@@ -124,7 +124,11 @@ def _delayed_by(
         (longer,) = _spent_before(groups, of, at, slice(place, place + 1), spent, unsure)
         every = [_spent_before(groups, of, at, part, spent, unsure).sum(axis=0) for part in one.parts()]
         others = np.sum(every, axis=0) - longer
-        if np.clip(longer - others / count, 0, caused / count).sum() >= MOSTLY * (caused / count).sum():
+        late = np.clip(longer - others / count, 0, caused / count)
+        spent_late, whole = (np.bincount(one.step[one.synchronising], each) for each in (late, caused / count))
+        # Who comes late of itself in few steps only may be waited for longer in them than in all others.
+        kept = (spent_late >= MOSTLY * whole)[whole > 0]
+        if late.sum() >= MOSTLY * whole.sum() or kept.sum() > (1 - LAST_IN_STEPS) * len(kept):
             return found
     return None
 
