@@ -14,7 +14,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.ranks.fleet import MS, fleet_ranks, fleet_summaries, late_fleet
+from tests.ranks.fleet import MS, Fleet, fleet_ranks, fleet_summaries, late_fleet
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
@@ -297,6 +297,18 @@ def test_what_many_ranks_gain_where_a_late_one_is_mended_is_within_the_range(ext
     before, after = (np.mean([each.step_time for each in fleet_summaries(each)]) for each in (fleet, mended))
     assert one.least <= before - after <= one.most
     assert one.least < one.saving
+
+
+def test_what_all_ranks_wait_for_a_slow_link_is_not_gained_for_certain_where_a_late_one_is_mended():
+    """Ranks 5 and 6 of a tensor group come late alike; all then wait 0.9 ms for the second data group."""
+    fleet = Fleet(tensor=8, data=5, extra={5: MS // 2, 6: MS * 12 // 25}, slow={"dp1": MS * 9 // 10})
+    found = side_by_side(fleet_ranks(fleet_summaries(fleet)), plan()).across.findings
+    least = {one.scope.ranks: one.least for one in found if one.rule == "RNK101"}
+    step = np.mean([each.step_time for each in fleet_summaries(fleet)])
+    for (late,), certain in least.items():
+        mended = replace(fleet, extra={rank: more for rank, more in fleet.extra.items() if rank != late})
+        assert certain <= step - np.mean([each.step_time for each in fleet_summaries(mended)]) + 1
+    assert {*least} == {(5,), (6,)}
 
 
 @pytest.mark.parametrize("late", [None, 3, 40])

@@ -50,6 +50,11 @@ def test_a_rank_that_is_late_in_one_step_is_not_named_for_those_in_which_it_wait
     assert not late_findings(mesh)
 
 
+def test_a_rank_that_others_wait_for_in_one_step_and_else_next_to_nothing_is_not_named():
+    """Rank 0 takes 1 µs longer for each layer, and in one step 3 ms."""
+    assert not late_findings(Mesh(data=4, steps=5, layer_extra={0: 1000}, once={0: 3 * MS}))
+
+
 def test_two_late_ranks_cost_together_no_more_than_the_run_gains():
     mesh = Mesh(layer_extra={1: MS // 2, 3: MS // 2})
     found = late_findings(mesh)

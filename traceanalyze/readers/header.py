@@ -127,7 +127,10 @@ def _groups(distributed: Mapping[str, Any]) -> Iterable[tuple[str, tuple[int, ..
         if "pg_name" in group:
             ranks, size = ranks_of(group.get("ranks")), rank_of(group.get("pg_size"))
             of_all = world and group.get("ranks") == [] and size == world
-            yield str(group["pg_name"]), tuple(range(world or 0)) if of_all else ranks if size in {None, len(ranks)} else ()
+            yield (
+                str(group["pg_name"]),
+                tuple(range(world or 0)) if of_all else ranks if size in {None, len(ranks)} else (),
+            )
 
 
 def ranks_of(value: object) -> tuple[int, ...]:
