@@ -45,7 +45,7 @@ def test_it_costs_what_the_run_gains_without_it(name):
 
 
 def test_a_rank_that_is_late_in_one_step_is_not_named_for_those_in_which_it_waits_itself():
-    """Rank 1 takes 2 ms longer in each of five steps, rank 0 of its group 12 ms in one: both are last to data groups."""
+    """Rank 1 takes 2 ms longer in each of five steps, rank 0 of its group 12 ms in one: both are last elsewhere."""
     mesh = Mesh(data=4, steps=5, layer_extra={1: MS // 2}, once={0: 3 * MS})
     assert not late_findings(mesh)
 
