@@ -5,7 +5,8 @@ in units of the single runs shared out over the cores; with an empty cache, and 
 
 With `--many 1024` so many ranks of the least size, no two alike, in one process: CPU time of the default report with an
 empty cache, the full analyses of some included, and from the cache; what a rank takes in units of `json.loads` of its
-text and of inflating it, measured in the same run; and what is kept of a rank, from half as many to all of them.
+text and of inflating it, measured in the same run; and what is kept of a rank, from half as many to all of them. With
+`--plain` of text that is not compressed, as PyTorch writes it unless it is asked to: 1024 ranks take 32 GB of disk.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,40 +99,39 @@ print(min(cpu(inflate) for _ in range(5)), cpu(lambda: json.loads(text)))
 """
 
 
-def distinct(source: Path, folder: Path, count: int) -> None:
+def distinct(source: Path, folder: Path, count: int, *, plain: bool = False) -> None:
     """Ranks of one job as copies of a trace whose kernels take some nanoseconds more or less, on no two the same ones.
 
-    Each is put together from pieces that are compressed once, a gzip member each.
+    Each is put together from pieces that are compressed once, a gzip member each, unless they are to be `plain`.
     """
     text, draw = gzip.decompress(source.read_bytes()), random.Random(0)
     begin = text.index(b"[", text.index(b'"traceEvents"')) + 1
     head, size = text[:begin], (len(text) - begin) // _PIECES + 1
     pieces = [text[at : at + size] for at in range(begin, len(text), size)]
-    kinds = [
-        [gzip.compress(_KERNEL.sub(rb"\g<1>%d" % (2 * kind), each), 6) for kind in range(_KINDS)] for each in pieces
-    ]
+    packed = bytes if plain else partial(gzip.compress, compresslevel=6)
+    kinds = [[packed(_KERNEL.sub(rb"\g<1>%d" % (2 * kind), each)) for kind in range(_KINDS)] for each in pieces]
     folder.mkdir()
     for rank in range(count):
         own = re.sub(rb'"rank": \d+, "world_size": \d+', b'"rank": %d, "world_size": %d' % (rank, count), head)
         body = b"".join(map(draw.choice, kinds))
-        (folder / f"rank{rank}.json.gz").write_bytes(gzip.compress(own) + body)
+        (folder / f"rank{rank}.json{'' if plain else '.gz'}").write_bytes(packed(own) + body)
 
 
 _MAKE = """
 import sys
 from pathlib import Path
 from tests.benchmarks.bench_ranks import distinct
-distinct(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+distinct(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), plain=sys.argv[4] == "True")
 """
 
 
-def many(source: Path, home: Path, count: int) -> bool:
+def many(source: Path, home: Path, count: int, *, plain: bool) -> bool:
     """Whether the goals for many ranks are reached."""
     from tests.benchmarks import child
 
     measure, sticks, spent = [sys.executable, "-c", _YARDSTICKS, str(source)], [], {}
     for ranks in (count // 2, count):
-        child.run([sys.executable, "-c", _MAKE, str(source), str(home / str(ranks)), str(ranks)])
+        child.run([sys.executable, "-c", _MAKE, str(source), str(home / str(ranks)), str(ranks), str(plain)])
         for run in ("first", "again"):
             sticks.append([float(each) for each in child.run(measure).output.split()])
             spent[ranks, run] = child.run(
@@ -160,6 +161,7 @@ def main() -> None:
     parser.add_argument("--mb", type=float, nargs=2, default=[20, 60], help="least and most MB of JSON text of a rank")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--many", type=int, metavar="RANKS", help="so many distinct ranks instead")
+    parser.add_argument("--plain", action="store_true", help="these not compressed")
     parser.add_argument("--smoke", action="store_true", help="two small ranks, one round: does it run at all")
     parser.add_argument("--check", action="store_true", help="fail where a goal is missed")
     options = parser.parse_args()
@@ -169,7 +171,7 @@ def main() -> None:
         if options.many or options.smoke:
             source = Path(name) / "source.json.gz"
             child.tiled(options.trace, options.mb[0] if options.many else 0.5, source)
-            if not many(source, Path(name), options.many or 4) and options.check:
+            if not many(source, Path(name), options.many or 4, plain=options.plain) and options.check:
                 sys.exit("goals missed")
             if options.many:
                 return
