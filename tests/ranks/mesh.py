@@ -31,7 +31,8 @@ class Mesh:
     """By rank: what it takes longer for each layer."""
     step_extra: dict[int, int] = field(default_factory=dict)
     """By rank: what it takes longer once, before it meets its data group."""
-
+    once: dict[int, int] = field(default_factory=dict)
+    """By rank: what it takes longer for each layer of the second step."""
     spread: float = 0.0
     """Of the compute of each layer, at random."""
     apart: bool = False
@@ -58,10 +59,11 @@ def run(mesh):
     chance = random.Random(7)
     for step in range(mesh.steps):
         begun = list(now)
+        late = [mesh.layer_extra.get(each, 0) + (step == 1) * mesh.once.get(each, 0) for each in range(mesh.count)]
         for _ in range(mesh.layers):
             now = [
-                at + round(mesh.compute * chance.uniform(1, 1 + mesh.spread)) + mesh.layer_extra.get(number, 0)
-                for number, at in enumerate(now)
+                at + round(mesh.compute * chance.uniform(1, 1 + mesh.spread)) + more
+                for at, more in zip(now, late, strict=True)
             ]
             now = _meet(mesh, 0, step, now, calls)
         now = [at + mesh.step_extra.get(number, 0) for number, at in enumerate(now)]

@@ -227,3 +227,20 @@ def test_of_hosts_that_compute_nobody_is_late_who_is_not_so_again_and_again():
     assert compare_ranks(late).stragglers == NotMeasured("ranks_missing")
     unknown = replace(late[1], parts={})
     assert compare_ranks([late[0], unknown, on_host(2, 0, 0, 0)]).own_time == (None,) * 3
+
+
+def test_groups_of_one_name_with_other_members_are_not_one():
+    """Ranks 0 and 1 meet, and 2 and 3; rank 3 comes 200 ns late, and all groups are called tp."""
+    late = (0, 0, 0, 200)
+    made = [
+        rank(
+            number,
+            (0, "all_reduce", 64, late[number], 300),
+            world=4,
+            group=Group("tp", members, 2),
+        )
+        for number, members in enumerate([(0, 1), (0, 1), (2, 3), (2, 3)])
+    ]
+    table = collective_waits(compare_ranks(made))
+    assert table.column("group") == ("tp (2-3)", "tp (2-3)", "tp (0-1)", "tp (0-1)")
+    assert table.column("wait_ns") == (200, 0, 0, 0)

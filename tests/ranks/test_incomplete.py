@@ -14,7 +14,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.ranks.fleet import MS, fleet_ranks, fleet_summaries, late_fleet
+from tests.ranks.fleet import MS, Fleet, fleet_ranks, fleet_summaries, late_fleet
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
@@ -299,6 +299,18 @@ def test_what_many_ranks_gain_where_a_late_one_is_mended_is_within_the_range(ext
     assert one.least < one.saving
 
 
+def test_what_all_ranks_wait_for_a_slow_link_is_not_gained_for_certain_where_a_late_one_is_mended():
+    """Ranks 5 and 6 of a tensor group come late alike; all then wait 0.9 ms for the second data group."""
+    fleet = Fleet(tensor=8, data=5, extra={5: MS // 2, 6: MS * 12 // 25}, slow={"dp1": MS * 9 // 10})
+    found = side_by_side(fleet_ranks(fleet_summaries(fleet)), plan()).across.findings
+    least = {one.scope.ranks: one.least for one in found if one.rule == "RNK101"}
+    step = np.mean([each.step_time for each in fleet_summaries(fleet)])
+    for (late,), certain in least.items():
+        mended = replace(fleet, extra={rank: more for rank, more in fleet.extra.items() if rank != late})
+        assert certain <= step - np.mean([each.step_time for each in fleet_summaries(mended)]) + 1
+    assert {*least} == {(5,), (6,)}
+
+
 @pytest.mark.parametrize("late", [None, 3, 40])
 @pytest.mark.parametrize("recorded", [range(64), range(16), range(32)])
 def test_ranks_at_a_slow_link_are_not_late(late, recorded):
@@ -368,3 +380,44 @@ def test_a_late_rank_saves_nothing_for_certain_where_others_may_be_as_late(recor
         trace.write(tmp_path / f"rank{number}.json")
     found = [one for one in traceanalyze.analyze(tmp_path).run_findings if one.rule == "RNK101"]
     assert [(one.scope.ranks, one.least) for one in found] == ([((3,), 0)] if recorded == 4 else [])
+
+
+@pytest.mark.parametrize("sized", ["header", "events"])
+def test_waits_are_bounds_where_the_header_lists_a_part_of_a_group(sized, tmp_path):
+    """Of 40 ranks those that the list names were recorded; nothing tells of the others but the size of the group."""
+    for number in (0, 1, 39):
+        trace = TraceBuilder()
+        group = {"pg_name": "all", "ranks": [0, 1, "...", 39]} | ({"pg_size": 40} if sized == "header" else {})
+        trace.header["distributedInfo"] = {"rank": number, "world_size": 40, "backend": "nccl", "pg_config": [group]}
+        about = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float", "Process Group Name": "all"}
+        about |= {"Group size": 40} if sized == "events" else {}
+        for step in range(3):
+            trace.step(step, 1000 * step, 900)
+            trace.api("cudaDeviceSynchronize", 1000 * step + 50, 800)
+            name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+            trace.launch(1000 * step + 1, 1, 1000 * step + 100 + number, 700 - number, name=name, **about)
+        trace.write(tmp_path / f"rank{number}.json")
+    report = traceanalyze.analyze(tmp_path)
+    assert set(report.tables["collective_waits"].column("is_bound")) == {True}
+    assert report.tables["rank_waits"].column("straggler")[0] == NotMeasured("ranks_missing")
+
+
+def test_a_step_and_what_of_it_is_no_waiting_are_of_the_same_steps(tmp_path):
+    """Rank 1 recorded the three steps of 6 ms only, the others two of 4 ms as well; rank 2 comes 2 ms late."""
+    for number in range(3):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": number, "world_size": 3, "backend": "nccl"}
+        for step, length in enumerate([6000] * 3 + [4000] * (0 if number == 1 else 2)):
+            at, work = 6000 * step, length - (500 if number == 2 else 2500)
+            trace.step(step, at, length)
+            trace.api("cudaDeviceSynchronize", at + 50, length - 200)
+            trace.launch(at + 1, 1, at + 100, work, name="gemm", grid=[4, 1, 1])
+            about = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
+            about |= {"Process Group Name": "all", "Process Group Ranks": "[0, 1, 2]", "Group size": 3}
+            name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+            trace.launch(at + 3, 1, at + 100 + work, length - 200 - work, name=name, **about)
+        trace.write(tmp_path / f"rank{number}.json")
+    report = traceanalyze.analyze(tmp_path)
+    head = said(report)["ranks_own"]
+    assert (head["rank"], head["own"], head["time"], head["least"]) == ("2", 6_000_000, 6_000_000, 4_000_000)
+    assert report.tables["ranks"].column("step_ns") == (5_200_000, 6_000_000, 5_200_000)

@@ -44,6 +44,17 @@ def test_it_costs_what_the_run_gains_without_it(name):
     assert one.saving <= one.bound
 
 
+def test_a_rank_that_is_late_in_one_step_is_not_named_for_those_in_which_it_waits_itself():
+    """Rank 1 takes 2 ms longer in each of five steps, rank 0 of its group 12 ms in one: both are last elsewhere."""
+    mesh = Mesh(data=4, steps=5, layer_extra={1: MS // 2}, once={0: 3 * MS})
+    assert not late_findings(mesh)
+
+
+def test_a_rank_that_others_wait_for_in_one_step_and_else_next_to_nothing_is_not_named():
+    """Rank 0 takes 1 µs longer for each layer, and in one step 3 ms."""
+    assert not late_findings(Mesh(data=4, steps=5, layer_extra={0: 1000}, once={0: 3 * MS}))
+
+
 def test_two_late_ranks_cost_together_no_more_than_the_run_gains():
     mesh = Mesh(layer_extra={1: MS // 2, 3: MS // 2})
     found = late_findings(mesh)

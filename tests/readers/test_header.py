@@ -70,6 +70,14 @@ def test_groups_options_and_damage():
     assert damaged.read.notes == ('header member "traceName" is damaged and was left out',)
 
 
+def test_a_part_of_the_ranks_of_a_group_is_not_taken_for_all():
+    listed = [0, 1, 2, "...", 39]
+    sizes = {"cut": 40, "whole": 4, "untold": None}
+    config = [{"pg_name": name, "ranks": listed, **({"pg_size": size} if size else {})} for name, size in sizes.items()]
+    found = headed(distributedInfo={"world_size": 40, "pg_config": config})
+    assert found.groups == {"cut": (), "whole": (0, 1, 2, 39), "untold": (0, 1, 2, 39)}
+
+
 def named(name, pid, tid, args):
     return Metadata(name=name, pid=pid, tid=tid, args=json.dumps(args).encode())
 

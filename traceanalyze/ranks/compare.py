@@ -1,7 +1,7 @@
 """All ranks of a run side by side, from the summary of each: how evenly they are loaded, and who leads."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import compress
 
@@ -16,7 +16,7 @@ from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
 from traceanalyze.ranks.pipeline import pipeline_tables
-from traceanalyze.ranks.results import MANY, Cluster, RankSummary
+from traceanalyze.ranks.results import MANY, Cluster, Members, RankSummary, spans
 from traceanalyze.ranks.sends import between, moves, sends, waits_between
 from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
@@ -157,8 +157,22 @@ def with_summaries(cluster: Cluster, summaries: Sequence[RankSummary]) -> Cluste
 
 
 def _labelled(summaries: Sequence[RankSummary], places: Sequence[int]) -> tuple[RankSummary, ...]:
+    """All ranks with a label, and groups of one name that have other members with one each."""
+    lists: dict[str, set[Members]] = {}
+    for label, members in {(each.label, each.ranks) for one in summaries for each in one.groups if each.ranks}:
+        lists.setdefault(label, set()).add(members)
+    several = {label for label, known in lists.items() if len(known) > 1}
     pairs = zip(places, summaries, strict=True)
-    return tuple(one if one.label else replace(one, label=f"?{at}") for at, one in pairs)
+    found = (one if one.label else replace(one, label=f"?{at}") for at, one in pairs)
+    return tuple(_apart(one, several) if several else one for one in found)
+
+
+def _apart(one: RankSummary, several: Collection[str]) -> RankSummary:
+    groups = (
+        each._replace(label=f"{each.label} ({spans([*map(str, each.ranks)])})") if each.label in several else each
+        for each in one.groups
+    )
+    return replace(one, groups=tuple(groups))
 
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:

@@ -124,7 +124,11 @@ def _delayed_by(
         (longer,) = _spent_before(groups, of, at, slice(place, place + 1), spent, unsure)
         every = [_spent_before(groups, of, at, part, spent, unsure).sum(axis=0) for part in one.parts()]
         others = np.sum(every, axis=0) - longer
-        if np.clip(longer - others / count, 0, caused / count).sum() >= MOSTLY * (caused / count).sum():
+        late = np.clip(longer - others / count, 0, caused / count)
+        spent_late, whole = (np.bincount(one.step[one.synchronising], each) for each in (late, caused / count))
+        # Who comes late of itself in few steps only may be waited for longer in them than in all others.
+        kept = (spent_late >= MOSTLY * whole)[whole > 0]
+        if late.sum() >= MOSTLY * whole.sum() or kept.sum() > (1 - LAST_IN_STEPS) * len(kept):
             return found
     return None
 
@@ -200,6 +204,8 @@ def _unsure(
 LAST_IN_COLLECTIVES, LAST_IN_STEPS, LEAST_STEPS = 0.5, 0.6, 3
 """Part of the waiting that is in collectives to which a straggler comes last, part of the steps in which nobody waits
 less, and how many steps these must be at least."""
+_RECURS = 0.1
+"""Own: of what a group waits in the mean of its steps; in a step in which it waits less no rank makes it wait."""
 _HOST = frozenset({"dispatch", "untraced", "device_gap"})
 """Parts of the step in which pauses of the garbage collector lie."""
 
@@ -299,7 +305,8 @@ def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | Non
     waited = np.sum([one.wait(part).sum(axis=1) for part in one.parts()], axis=0)[one.synchronising]
     comes_last = one.wait(least)[one.synchronising] == 0
     last = int(waited[comes_last].sum()) / max(int(waited.sum()), 1)
-    steps_last = int((by_step[used, least] == by_step[used].min(axis=1)).sum())
+    waits = by_step[used].sum(axis=1)
+    steps_last = int(((by_step[used, least] == by_step[used].min(axis=1)) & (waits >= _RECURS * waits.mean())).sum())
     recurs = (
         last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= min(LEAST_STEPS, steps)
     )

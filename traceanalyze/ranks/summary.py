@@ -244,7 +244,8 @@ def _groups(
         ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), linked.get(written, 0))
         if label not in labels:
             labels[label] = len(found)
-            found.append(Group(label, members_of(listed), ranks_known))
+            # A part of them would pass for all.
+            found.append(Group(label, members_of(listed if len(listed) == ranks_known else ()), ranks_known))
         place.append(labels[label])
     return tuple(found), np.array(place, np.int64)[rows.of]
 

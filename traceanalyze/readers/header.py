@@ -120,13 +120,17 @@ def _devices(value: object) -> Iterable[Device]:
 
 
 def _groups(distributed: Mapping[str, Any]) -> Iterable[tuple[str, tuple[int, ...]]]:
-    """Torch lists no ranks for a group of all of them."""
+    """Torch lists no ranks for a group of all of them; a part of them would pass for all."""
     world = rank_of(distributed.get("world_size"))
     for entry in json_list(distributed.get("pg_config")):
         group = json_object(entry)
         if "pg_name" in group:
-            of_all = world and group.get("ranks") == [] and rank_of(group.get("pg_size")) == world
-            yield str(group["pg_name"]), tuple(range(world or 0)) if of_all else ranks_of(group.get("ranks"))
+            ranks, size = ranks_of(group.get("ranks")), rank_of(group.get("pg_size"))
+            of_all = world and group.get("ranks") == [] and size == world
+            yield (
+                str(group["pg_name"]),
+                tuple(range(world or 0)) if of_all else ranks if size in {None, len(ranks)} else (),
+            )
 
 
 def ranks_of(value: object) -> tuple[int, ...]:

@@ -151,7 +151,8 @@ def _estimated(one: Finding, cluster: Cluster) -> Finding:
     if one.rule != _ABOUT_RANKS or isinstance(waits, NotMeasured) or len(late) == len(cluster.ranks):
         return one
     others = np.delete(waits.by_step, late, axis=0)
-    least = min(one.saving or 0, int(others.min(axis=0).mean()))
+    # What it waits as long as they do is not for it.
+    least = min(one.saving or 0, int(np.clip(others.min(axis=0) - waits.by_step[late].sum(axis=0), 0, None).mean()))
     for each in () if isinstance(cluster.stragglers, NotMeasured) else cluster.stragglers:
         if each.position in late:
             common = (_all_wait(group, late) for group in cluster.groups if group.group == each.group)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
-from traceanalyze.analyses.steps.window import median, step_labels, window_of
+from traceanalyze.analyses.steps.window import median, rounded, step_labels, window_of
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
@@ -93,9 +93,7 @@ def rank_label(origin: Origin, index: int) -> str:
     return str(origin.rank) if origin.rank is not None else f"?{index}"
 
 
-def _ranks_table(
-    labels: Sequence[str], means: Sequence[int], analyses: Sequence[RankAnalysis], whys: Sequence[str | None]
-) -> Table:
+def _ranks_table(labels: Sequence[str], analyses: Sequence[RankAnalysis], whys: Sequence[str | None]) -> Table:
     """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen.
 
     Of many ranks those first that were analysed in full, then the slowest.
@@ -104,8 +102,9 @@ def _ranks_table(
     parts = dict.fromkeys(key for each in shares for key in each)
     some = any(whys)
     keys = "rank", "steps", "step_ns", *parts, *(("in_full",) if some else ())
-    order = sorted(range(len(labels)), key=lambda at: (_place(whys[at]), -means[at])) if some else range(len(labels))
     windows = [window_of(each.steps) for each in analyses]
+    means = [window.mean(window.total) for window in windows]
+    order = sorted(range(len(labels)), key=lambda at: (_place(whys[at]), -means[at])) if some else range(len(labels))
     rows = [
         {
             "rank": labels[at],
@@ -299,8 +298,14 @@ def _lead(means: Sequence[int], own: Sequence[int | None], whole: Sequence[bool]
 
 
 def _times(analyses: Sequence[RankAnalysis], cluster: Cluster | None) -> tuple[list[int], list[int | None], list[bool]]:
-    """The mean step of each rank, that without waiting for others where steps are comparable, and what is whole."""
+    """The mean step of each rank, that without waiting for others where steps are comparable, and what is whole.
+
+    Of ranks that are compared over the same steps.
+    """
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
+    if cluster is not None and cluster.steps:
+        for at, time in zip(cluster.places, cluster.step_time.sum(axis=1).tolist(), strict=True):
+            means[at] = rounded(time, len(cluster.steps))
     unlike = len({each.trace.origin.form in _OF_DEVICE for each in analyses}) > 1
     known = {} if cluster is None or unlike else dict(zip(cluster.places, cluster.own_time, strict=True))
     return means, [known.get(at) for at in range(len(means))], whole_recordings(analyses)
@@ -335,7 +340,7 @@ def across_ranks(
     sentences = (*((apart,) if unlike else ranks_sentences(labels, means, own, beside)), *late, *links)
     sentences = (*absent, *sentences) if first else (*sentences, *absent)
     told: tuple[Said, ...] = ()
-    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses, whys)]
+    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, analyses, whys)]
     if cluster is not None and not verdict_only:
         if across is not None:
             from traceanalyze.report.contents.findings import run_findings_tables
