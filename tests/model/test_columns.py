@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from traceanalyze.model import columns, intervals
@@ -223,9 +223,11 @@ def test_native_and_twin_find_the_codes_present_alike(codes, dtype):
 
 
 @pytest.mark.skipif(columns._library() is None, reason="the native library was not built")
-@given(st.lists(st.integers(0, 255) | st.integers(5, 7), max_size=100), st.integers(0, 255), st.integers(0, 9))
+@given(st.lists(st.integers(0, 255) | st.integers(5, 7), max_size=100), st.integers(-9, 260), st.integers(-1, 255))
+@example([0, 3] * 50, 256, 3)
+@example([0, 3] * 50, 0, 255)
 def test_native_and_twin_find_rows_alike(values, first, more):
-    given, last = np.array(values, np.uint8), min(first + more, 254 + (first > 0))
+    given, last = np.array(values, np.uint8), first + more
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(columns, "_SHORT", 0)
         found = rows_of(given, first, last)

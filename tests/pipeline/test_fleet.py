@@ -72,6 +72,14 @@ def test_recorded_at_is_the_begin_of_the_first_event(store):
     assert row["recorded_at"] == datetime.fromtimestamp(began / 1e6, UTC)
 
 
+def test_a_run_of_instants_was_recorded_at_the_first(tmp_path):
+    events = [{"ph": "i", "name": "x", "pid": 1, "tid": 1, "ts": 5.0, "s": "t"}]
+    (tmp_path / "run.json").write_text(json.dumps({"baseTimeNanoseconds": 17 * 10**17, "traceEvents": events}))
+    folder.record(reports([str(tmp_path / "run.json")], Choices()), str(tmp_path / "store"))
+    (row,) = rows(tmp_path / "store", "run_summary")
+    assert row["recorded_at"] == datetime.fromtimestamp(1_700_000_000.000005, UTC)
+
+
 def traceanalyze_text(path):
     import gzip
 

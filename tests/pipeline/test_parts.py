@@ -177,6 +177,13 @@ def test_sections_share_what_they_have_in_common():
     assert same(other, (kinds.astype(np.int32), names[:8], {"on": False}, kinds.reshape(3, 3)))
 
 
+def test_what_sections_share_has_its_shape(monkeypatch):
+    monkeypatch.setattr(parts, "_SMALL", 0)
+    known, differences, column = {}, np.array([1, 101, 201]), np.array([[0], [100], [100]])
+    for value in (differences, column):
+        assert same(parts.loads(parts.dumps(value), known), value)
+
+
 def test_equal_arrays_are_stored_once():
     zeros, others = np.zeros(1000, np.int64), np.zeros(1000, np.float64)
     assert len(parts.dumps((zeros, zeros.copy()))) == pytest.approx(len(parts.dumps((zeros, zeros))), abs=8)
@@ -255,7 +262,7 @@ def ranks():
 
 
 def packed(one):
-    part = pack(one)
+    part = pack(one, Source("x"))
     assert part is not None
     return part
 

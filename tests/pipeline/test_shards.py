@@ -211,8 +211,11 @@ def test_a_share_that_is_run_again_forgets_what_failed(tmp_path, monkeypatch):
     assert not [*folder.glob("faults-*")]
 
 
-def test_a_part_of_another_rank_is_none_of_its_own(tmp_path):
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_part_of_another_rank_is_none_of_its_own(tmp_path, readable):
     path = ranks_of(tmp_path / "run")
+    if not readable:
+        (path / "rank0.json").write_text('{"traceEvents": []}')
     folder = shared_out([path], tmp_path / "parts", 1)
     (other,), (own,) = folder.glob("*-0.part"), folder.glob("*-2.part")
     shutil.copy(other, own)

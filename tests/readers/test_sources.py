@@ -245,6 +245,14 @@ def test_all_header_fields_of_gzip_are_passed():
         assert (report.fault, report.text_bytes) == (None, 5)
 
 
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_name_in_a_gzip_may_be_longer_than_a_block(tmp_path, threads):
+    file = tmp_path / "trace.json.gz"
+    file.write_bytes(b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"n" * 70_000 + b"\0" + gzip.compress(b"hello")[10:])
+    with open_stream(Source(str(file), size=file.stat().st_size), threads=threads) as stream:
+        assert stream.read() == b"hello"
+
+
 @BOTH
 def test_a_gzip_cut_anywhere_gives_its_text_up_to_there(packed, threads):
     for cut in range(2, len(PACKED), len(PACKED) // 60):

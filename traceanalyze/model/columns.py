@@ -144,6 +144,8 @@ def narrowed(values: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
 
 _SHORT = 1024
 """Fewer rows are not worth a call of the library."""
+_EVERY = 255
+"""Up to here the library takes numbers of one byte."""
 
 
 def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
@@ -196,7 +198,8 @@ def rows_of(values: NDArray[Any], first: int, last: int | None = None) -> NDArra
     """Rows in which a column has a number, or one from this to another; they may be members of an enumeration."""
     # As plain numbers: NumPy compares such members as ones of 64 bits, in ten times the time.
     first, last, library = index(first), index(first if last is None else last), _library()
-    if library is None or len(values) < _SHORT or values.dtype != np.uint8 or not values.flags.c_contiguous:
+    of_bytes = values.dtype == np.uint8 and values.flags.c_contiguous and 0 <= first <= last < _EVERY
+    if library is None or len(values) < _SHORT or not of_bytes:
         return _rows_of_twin(values, first, last)
     room = np.empty(len(values), np.int64)
     found = library.trace_rows_of(native.address(values), len(values), first, last, native.address(room))

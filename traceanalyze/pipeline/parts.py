@@ -446,7 +446,7 @@ class _Reader:
         stored, shared = stored[start : start + prod(shape)], self._shared
         if shared is None:
             return _one(stored, shape, own, *first)
-        key = (own, *shape, *first, stored.tobytes())
+        key = (own, tuple(shape), *first, stored.tobytes())
         found: NDArray[Any] | None = shared.get(key)
         if found is None:
             found = _one(stored, shape, own, *first)

@@ -264,7 +264,7 @@ def _hits(
     """What of the jobs is there already: places, parts, and what these hold."""
     for at, key in keys.items():
         part = cache.find(key)
-        one = None if part is None else unpack_of(jobs[at].source, part, spool)
+        one = None if part is None else unpack(part, spool, jobs[at].source)
         if part is not None and one is not None:
             yield at, part, one
 
@@ -293,8 +293,8 @@ def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) ->
         told = [*zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True)]
         several = _SEVERAL if waiting and waiting[0].summary else 1
         for first in range(0, len(told), several):
-            for at, result in [(at, made(job, tell)) for (at, job), tell in told[first : first + several]]:
-                yield at, pack(result) or result
+            for at, job, result in [(at, job, made(job, tell)) for (at, job), tell in told[first : first + several]]:
+                yield at, pack(result, job.source) or result
         return
     # Imported here: most runs are of one recording.
     from traceanalyze.pipeline.processes import map_ranks
@@ -313,7 +313,7 @@ def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) ->
 def _elsewhere(job: Job) -> tuple[bytes | Result, tuple[plugins.Fault, ...]]:
     """What became of it, as a part, and plug-ins that failed in the process that did it."""
     one = made(job)
-    return pack(one) or one, plugins.faults()
+    return pack(one, job.source) or one, plugins.faults()
 
 
 def _keys(jobs: Sequence[Job]) -> dict[int, str]:
@@ -337,13 +337,13 @@ _AT_HAND = frozenset({"split"})
 """Tables that are shown of all ranks side by side."""
 
 
-def pack(one: Result) -> bytes | None:
-    """One result as a part; None where a plug-in made something of it that has no place there."""
+def pack(one: Result, source: Source) -> bytes | None:
+    """The result of a source as a part; None where a plug-in made something of it that has no place there."""
     from traceanalyze.pipeline import parts
 
     try:
         if isinstance(one, InputError):
-            return parts.archive({"summary": parts.dumps(one)})
+            return parts.archive({"summary": parts.dumps((one, source.name))})
         tables, keys = dict(one.analysis.tables), (*one.analysis.tables,)
         at_hand = {key: tables[key] for key in keys if key in _AT_HAND}
         slim = one._replace(
@@ -369,8 +369,8 @@ def pack(one: Result) -> bytes | None:
         return None
 
 
-def unpack(part: bytes, spool: Spool) -> Result | None:
-    """A result from its part, None where that is damaged.
+def unpack(part: bytes, spool: Spool, source: Source | None = None) -> Result | None:
+    """A result from its part, None where that is damaged, or of another source, as a file copied over the right one.
 
     What is looked at of few ranks goes into the spool, and is read when it is.
     """
@@ -381,10 +381,12 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
 
     try:
         sections = parts.sections(part)
-        found: Any = parts.loads(sections["summary"], spool.shared)
-        if isinstance(found, InputError):
-            return found
-        one, keys = found
+        one, keys = parts.loads(sections["summary"], spool.shared)
+        name = keys if isinstance(one, InputError) else one.analysis.trace.origin.path
+        if source is not None and source.name != name:
+            return None
+        if isinstance(one, InputError):
+            return one
         names, at_hand = ("tables", "places", "costs"), (one.analysis.tables, one.places, one.costs)
         tables, places, costs = map(late, names, keys, at_hand)
         timeline = parts.loads(sections["timeline"]) if "timeline" in sections else None
@@ -394,13 +396,6 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
     if not isinstance(one, AnalysedRank):
         return None
     return one._replace(analysis=one.analysis._replace(tables=tables), places=places, costs=costs, timeline=timeline)
-
-
-def unpack_of(source: Source, part: bytes, spool: Spool) -> Result | None:
-    """The same; None also where it is the part of another source, as of a file that was copied over the right one."""
-    one = unpack(part, spool)
-    other = isinstance(one, AnalysedRank) and one.analysis.trace.origin.path != source.name
-    return None if other else one
 
 
 def _together(

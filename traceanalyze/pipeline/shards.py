@@ -26,7 +26,7 @@ from traceanalyze.pipeline.cache import Spool, digest
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.recordings import NO_SNAPSHOTS
-from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack_of
+from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack
 from traceanalyze.pipeline.run_report import reports_of
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.remote import is_remote, shown, stamp
@@ -200,7 +200,7 @@ def _section(path: Path, name: str) -> object:
 
 def _read(path: Path, source: Source, spool: Spool) -> Result | None:
     try:
-        return unpack_of(source, path.read_bytes(), spool)
+        return unpack(path.read_bytes(), spool, source)
     except OSError:
         return None
 

@@ -82,7 +82,7 @@ class Gunzip:
         """Fill the beginning of `buffer`; the number of bytes, 0 at the end."""
         try:
             count = self._text.readinto(buffer) or 0
-        except (EOFError, OSError, _Damaged):
+        except (EOFError, OSError, OverflowError, _Damaged):
             self._text = Joined(_behind(self._report.quick_bytes, inflate(self._again(), self._report)))
             return self._text.readinto(buffer)
         self._report.quick_bytes += count

@@ -148,8 +148,7 @@ def label_of(name: str, traces: "Sequence[Trace]") -> Label:
     from traceanalyze.model.trace import YEAR_2000_NS
 
     parts = sorted(repr((one.origin.rank, one.base_ns, one.origin.text_bytes, one.content)) for one in traces)
-    starts = [one.span[0] for one in traces if one.content[0]]
-    began = min(starts, default=0)
+    began = min((one.span[0] for one in traces), default=0)
     recorded = None if began < YEAR_2000_NS else datetime.fromtimestamp(began // 1000 / 1e6, UTC)
     return Label(blake2b(" ".join(parts).encode(), digest_size=8).hexdigest(), name, recorded_at=recorded)
 
