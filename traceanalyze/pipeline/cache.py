@@ -88,7 +88,9 @@ def open_cache(folder: str) -> Cache | Phrase:
     try:
         place = Path(folder) if folder else default_folder()
         place.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError, ValueError) as error:
+    except OSError as error:
+        return Phrase("no cache: {path}: {why}", str(place), error.strerror)
+    except (RuntimeError, ValueError) as error:
         return Phrase("no cache: {why}", str(error))
     if not os.access(place, os.W_OK | os.X_OK):
         return Phrase("no cache: {path} cannot be written", str(place))
