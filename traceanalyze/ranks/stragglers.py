@@ -205,7 +205,7 @@ LAST_IN_COLLECTIVES, LAST_IN_STEPS, LEAST_STEPS = 0.5, 0.6, 3
 """Part of the waiting that is in collectives to which a straggler comes last, part of the steps in which nobody waits
 less, and how many steps these must be at least."""
 _RECURS = 0.1
-"""Own: of what a group waits in the mean of its steps; in a step in which it waits less no rank makes it wait."""
+"""Own: of what a group waits in the mean of its steps; a step in which it waits less tells nothing of who is late."""
 _HOST = frozenset({"dispatch", "untraced", "device_gap"})
 """Parts of the step in which pauses of the garbage collector lie."""
 
@@ -306,9 +306,10 @@ def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | Non
     comes_last = one.wait(least)[one.synchronising] == 0
     last = int(waited[comes_last].sum()) / max(int(waited.sum()), 1)
     waits = by_step[used].sum(axis=1)
-    steps_last = int(((by_step[used, least] == by_step[used].min(axis=1)) & (waits >= _RECURS * waits.mean())).sum())
+    felt = used[waits >= _RECURS * waits.mean()]
+    steps_last = int((by_step[felt, least] == by_step[felt].min(axis=1)).sum())
     recurs = (
-        last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= min(LEAST_STEPS, steps)
+        last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(felt) and len(felt) >= min(LEAST_STEPS, steps)
     )
     return _Last(at, least, last, steps_last, len(used)) if recurs and waited.any() else None
 

@@ -47,7 +47,8 @@ def find(ranks: "Cluster", options: Options) -> Findings:
 
     What it finds
         A rank of a process group that comes last to collectives in which the others do at least half of their waiting,
-        in 60 % or more of the steps (three at least), while the others wait for 5 % of their step or more.
+        in 60 % or more of the steps (three at least; those in which the group waits less than a tenth of its mean tell
+        nothing), while the others wait for 5 % of their step or more.
     Why it costs time
         A collective is over for all when the last rank has come.
     How it is measured
