@@ -239,13 +239,14 @@ def _groups(
         written = text(code) if code >= 0 else ""
         label = ranks_label(written)
         listed = tuple(listed_ranks(written)) if ranks[first] >= 0 else ()
-        listed = listed or context.trace.groups.get(written, ())
-        own = rows.of == index
-        ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), linked.get(written, 0))
+        of_header = () if listed else context.trace.groups.get(written, ())
+        own, count = rows.of == index, max(len(listed), len(of_header))
+        ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, count, linked.get(written, 0))
         if label not in labels:
             labels[label] = len(found)
-            # A part of them would pass for all.
-            found.append(Group(label, members_of(listed if len(listed) == ranks_known else ()), ranks_known))
+            # Of a header a part of them would pass for all.
+            listed = listed or (of_header if count == ranks_known else ())
+            found.append(Group(label, members_of(listed), ranks_known))
         place.append(labels[label])
     return tuple(found), np.array(place, np.int64)[rows.of]
 
