@@ -94,6 +94,11 @@ def listed(names: Iterable[object]) -> Phrase:
     return _halved([name if isinstance(name, Phrase) else Phrase(str(name)) for name in names])
 
 
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first of the names, in a line."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
 _MOST_RANGES = 12
 """More of them say less than how many numbers there are."""
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from traceanalyze import plugins
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.errors import Apart, InputError, Phrase, UsageError, listed
+from traceanalyze.errors import Apart, InputError, Phrase, UsageError, listed, some
 from traceanalyze.model.trace import YEAR_2000_NS, Run, Trace, at_other_times
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, gather, without_events
@@ -42,7 +42,6 @@ from traceanalyze.regression.samples import (
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.version import __version__
 
-_NAMES_SHOWN = 3
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
 
 
@@ -116,7 +115,7 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
         if more:
             raise InputError(
                 "{why}; {count} more cannot be read: {files}; or choose other ranks with --ranks",
-                *(why, len(more), _some([path for path, _ in more])),
+                *(why, len(more), some([path for path, _ in more])),
             )
         raise InputError("{why}; or choose other ranks with --ranks", why)
     runs = group_runs(read.traces, read.lost)
@@ -129,11 +128,6 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     notes = (note for note in read.notes if note not in plugins.notes())
     found[0] = replace(found[0], notes=(*found[0].notes, *notes))
     return found
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first of the names."""
-    return ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
 
 
 def _by_folder(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -161,7 +155,7 @@ def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], named: set[str]) -> N
                 "tell no different ranks but overlap in time: {names}; put each run into a folder of its own, "
                 "or name the files",
                 folder,
-                _some(names),
+                some(names),
             )
 
 

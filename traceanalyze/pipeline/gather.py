@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from traceanalyze import plugins
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import StepKey, step_keys
-from traceanalyze.errors import InputError, Phrase
+from traceanalyze.errors import InputError, Phrase, some
 from traceanalyze.model.columns import strings_of
 from traceanalyze.model.trace import Bulk, Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ReadProgress = Callable[[str, int, int | None], None]
 
 Columns = TypeVar("Columns", Events, Instants, Flows)
-_NAMES_SHOWN = 3
 
 
 class ReadRecordings(NamedTuple):
@@ -85,10 +84,7 @@ def collected(
     notes = [*plugins.notes(), *(Phrase("left out: {error}", error) for error in failures)]
     doubtful = [one.text for one in selection.skipped if one.reason and one.name not in known]
     if doubtful:
-        more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
-        notes.append(
-            Phrase("files passed over: {files}", f"{len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
-        )
+        notes.append(Phrase("files passed over: {files}", f"{len(doubtful)} ({some(doubtful)})"))
     return ReadRecordings(tuple(traces), tuple(notes), tuple(failed), selection.skipped)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis, analyze_snapshot
 from traceanalyze.analyses.memory.device import Patterns
 from traceanalyze.analyses.memory.in_trace import InTrace
-from traceanalyze.errors import InputError, Phrase
+from traceanalyze.errors import InputError, Phrase, some
 from traceanalyze.model.snapshot import Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
@@ -172,10 +172,6 @@ def _distinct(paths: Sequence[str]) -> tuple[Source, ...]:
     return tuple(found.values())
 
 
-_NAMED = 3
-"""Files that a note names."""
-
-
 def reports_with_snapshots(
     paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None, work: Work
 ) -> tuple[Report, ...]:
@@ -253,6 +249,5 @@ def _uses(files: Sequence[MemoryFile], used: set[int]) -> Iterator[Message]:
         kind = "timeline_unused" if file.kind != "snapshot" else "snapshot_used" if known else "snapshot_unused"
         kinds.setdefault(kind, []).append(file.path)
     for kind, paths in kinds.items():
-        more = ", …" if len(paths) > _NAMED else ""
-        names = ("path", Kind.NAME, ", ".join(paths[:_NAMED]) + more)
+        names = ("path", Kind.NAME, some(paths))
         yield Message(kind, (("count", Kind.COUNT, len(paths)), names))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from traceanalyze import plugins
-from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError, some
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline import parts
 from traceanalyze.pipeline.cache import Spool, digest
@@ -174,10 +174,9 @@ def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgre
     made = {at: one for at, one in found.items() if one is not None}
     lost = [sources[at].name for at in found if at not in made]
     if lost:
-        names = ", ".join(lost[:_NAMES_SHOWN]) + (", …" if len(lost) > _NAMES_SHOWN else "")
         raise InputError(
             "{folder}: parts of {missing} of {all} recordings are missing or damaged ({names}); run their shares again",
-            *(folder, len(lost), len(sources), names),
+            *(folder, len(lost), len(sources), some(lost)),
         )
     choices = asked.choices._replace(detail=detail)
     jobs = jobs_of(sources, choices, NO_SNAPSHOTS, lenient=False)
@@ -185,9 +184,6 @@ def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgre
     if detail == Detail.QUIET:
         ranks = {path: one._replace(outcome=Outcome()) for path, one in ranks.items()}
     return reports_of(read, ranks, choices)
-
-
-_NAMES_SHOWN = 3
 
 
 def _section(path: Path, name: str) -> object:

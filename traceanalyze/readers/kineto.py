@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traceanalyze.errors import InputError, Phrase, joined
+from traceanalyze.errors import InputError, Phrase, joined, some
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.columns import MISSING, Sparse, Strings
 from traceanalyze.model.patterns import regex
@@ -50,7 +50,7 @@ def no_events(found: Scan, kind: Kind, name: str) -> InputError:
     place = Phrase("at its end") if found.fault is None else Phrase("at byte {place:,}", found.fault)
     phases = joined(", ", [Phrase('{count:,} of phase "{phase}"', n, phase) for phase, n in found.phases.items()])
     names = [key.decode("utf-8", "replace") for key in found.header]
-    members = ", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "") or Phrase("none")
+    members = some(names, _MEMBERS_SHOWN) or Phrase("none")
     reasons = (
         (dropped, Phrase("no event could be used: {dropped}; record the trace again", dropped)),
         (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from traceanalyze.errors import InputError, Phrase
+from traceanalyze.errors import InputError, Phrase, some
 from traceanalyze.readers.ascend.folder import stray_of
 from traceanalyze.readers.remote import shown
 
@@ -38,7 +38,6 @@ class Source(NamedTuple):
         return f"{path}{ARCHIVE_MARK}{self.member}" if self.member else path
 
 
-_NAMES_SHOWN = 3
 _ASCEND = Phrase(
     "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json, a database or kernel_details.csv; "
     "torch_npu.profiler.profiler.analyse makes them"
@@ -76,7 +75,7 @@ def nothing_found(place: str, what: str, ignored: Sequence[str]) -> InputError:
     if not ignored:
         found = Phrase("no file matches") if what == "glob" else Phrase("there is no file in this {what}", what)
         return InputError("{place}: {found}; give the trace export_chrome_trace wrote", place, found)
-    names = ", ".join(ignored[:_NAMES_SHOWN]) + (", …" if len(ignored) > _NAMES_SHOWN else "")
+    names = some(ignored)
     many = Phrase("{count:,} files, none of them a trace", len(ignored))
     count = Phrase("1 file, not a trace") if len(ignored) == 1 else many
     profile = any("ascend_p" in name.lower() for name in (place, *ignored))

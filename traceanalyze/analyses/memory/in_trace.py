@@ -18,6 +18,7 @@ from traceanalyze.analyses.memory.device_calls import DeviceCalls
 from traceanalyze.analyses.memory.recorded import Places
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.analyses.steps.window import median
+from traceanalyze.errors import some
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
@@ -36,8 +37,6 @@ AGREE = 1_000_000
 _ALLOCATES = regex(r"aten::(?:new_)?(?:empty|zeros|ones|full)(?:_like|_strided|_permuted)?|aten::resize_")
 """Operators that only allocate and fill: whoever called them is who needs the memory."""
 _Cells = dict[str, Value]
-MOST_NAMED = 3
-"""Steps without numbers that a row names."""
 PLACES = declare(
     "memory_in_trace",
     "Where in the program, by the trace of the same run",
@@ -138,7 +137,7 @@ def _labels(names: Sequence[str]) -> str | None:
     """Labels of the steps; numbers that follow each other as a range."""
     labels = [step_label(name) or "" for name in names]
     if not all(label.isdecimal() for label in labels):
-        return ", ".join(labels[:MOST_NAMED]) + (", …" if len(labels) > MOST_NAMED else "")
+        return some(labels)
     parts: list[list[int]] = []
     for number in map(int, labels):
         if parts and number == parts[-1][-1] + 1:

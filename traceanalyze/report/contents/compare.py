@@ -14,7 +14,7 @@ from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.comparison.same_work import OTHER_WORK
-from traceanalyze.errors import Lost, Unmatched
+from traceanalyze.errors import Lost, Unmatched, some
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, Word, declare, sentences
 from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
 from traceanalyze.ranks.results import spans
@@ -250,7 +250,6 @@ def mean_step(side: SideInfo) -> int:
 
 def _cells(key: str, side: SideInfo) -> dict[str, Value]:
     labels = step_labels(side.steps)
-    more = ", …" if len(labels) > _STEPS_NAMED else ""
     return {
         "side": f"side_{key}",
         "path": side.path,
@@ -262,7 +261,7 @@ def _cells(key: str, side: SideInfo) -> dict[str, Value]:
         "slowest_rank": side.slowest,
         "step_choice": f"steps_{side.step_choice}",
         "steps_compared": side.count,
-        "step_labels": ", ".join(labels[:_STEPS_NAMED]) + more,
+        "step_labels": some(labels, _STEPS_NAMED),
         "steps_left_out": side.left_out,
         "mean_step_ns": mean_step(side),
         "median_step_ns": side.median_step,

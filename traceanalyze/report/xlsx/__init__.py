@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from xlsxwriter import Workbook
 
+from traceanalyze.errors import some
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report.model import Report, formatter_over
@@ -162,9 +163,8 @@ def write_tables(book: Book, sheets: Iterable[Sheet], home: str) -> None:
 
 def _properties(reports: Sequence[Report]) -> dict[str, object]:
     paths = [PurePath(rank.path).name for report in reports for rank in report.ranks]
-    more = ", …" if len(paths) > _FILES_NAMED else ""
     title = "traceanalyze · " + ", ".join(report.name for report in reports)
-    return properties(title, ", ".join(paths[:_FILES_NAMED]) + more, reports[0].version)
+    return properties(title, some(paths, _FILES_NAMED), reports[0].version)
 
 
 def properties(title: str, subject: str, version: str) -> dict[str, object]:
